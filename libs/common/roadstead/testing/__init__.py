@@ -1,0 +1,1 @@
+"""Test tools of the product: the cloud simulator, embedded servers, pytest fixtures."""

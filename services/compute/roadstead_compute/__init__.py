@@ -1,0 +1,1 @@
+"""Servers, images and flavors."""

@@ -1,0 +1,1 @@
+"""Regions, identities and quotas: the service that owns every OpenStack project and user."""

@@ -1,0 +1,1 @@
+"""Load balancers, as a client of the Octavia that the region's catalog names."""

@@ -1,0 +1,1 @@
+"""Networks, security groups, external networks and VLAN allocations."""

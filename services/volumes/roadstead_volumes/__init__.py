@@ -1,0 +1,1 @@
+"""Volumes with their claims, and volume classes."""
