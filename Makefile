@@ -12,3 +12,10 @@ setup:  ## make .venv (once; then a check of well under a second)
 
 lock:   ## resolve anew and write requirements.lock (UPGRADE=1: newest versions)
 	@scripts/lock.sh
+
+.PHONY: lint
+lint: setup ## ruff, formatting, types, direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/python scripts/typecheck.py
+	@$(BIN)/lint-imports
