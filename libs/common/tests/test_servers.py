@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def folder(server_directory: Path, request: pytest.FixtureRequest) -> Path:
-    return server_directory / request.node.name
+    return server_directory / str(request.node.name)
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def test_the_server_ends_with_a_killed_parent(folder: Path, kind: str) -> None:
 def test_root_without_namespaces_runs_postgres_as_nobody(
     server_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nobody = servers.RunAs(user=servers.NOBODY)
+    nobody = server_process.RunAs(user=servers.NOBODY)
     program = servers.postgres_binary("postgres")
     reachable = (
         subprocess.run(

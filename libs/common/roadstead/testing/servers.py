@@ -103,7 +103,7 @@ class NatsServer(ServerProcess):
             with urllib.request.urlopen(
                 f"{self.monitor_url}/healthz?js-enabled-only=true", timeout=2
             ) as answer:
-                return answer.status == 200
+                return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
 
