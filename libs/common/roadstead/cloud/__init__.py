@@ -1,0 +1,1 @@
+"""Access to OpenStack: one port, two executors, and one place each for verdicts, look-ups, paging, names, limits."""
