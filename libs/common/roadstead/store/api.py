@@ -6,6 +6,7 @@ such a function and writes what comes back, with outgoing messages and history, 
 called again (deadlock, serialisation failure, lost connection), so it has no outside effects.
 """
 
+import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -44,7 +45,9 @@ class Row:
     cascade: bool = False
     deletion_timestamp: datetime | None = None
     gone_at: datetime | None = None  # tombstone
-    next_spec: Mapping[str, Any] | None = None  # envelope newer than the delete: the next incarnation, with its position
+    next_spec: Mapping[str, Any] | None = (
+        None  # envelope newer than the delete: the next incarnation, with its position
+    )
     warnings: tuple[str, ...] = ()
     refusal: tuple[Mapping[str, Any], ...] = ()  # problems of the newest spec when it was refused
     # observed columns
@@ -54,7 +57,9 @@ class Row:
     status: Mapping[str, Any] = field(default_factory=dict)
     resource_version: int = 0
     consumers: tuple[str, ...] = ()
-    references: Mapping[str, int] = field(default_factory=dict)  # reference target "kind/id" -> generation it was granted for
+    references: Mapping[str, int] = field(
+        default_factory=dict
+    )  # reference target "kind/id" -> generation it was granted for
     record: str | None = None  # sealed
     record_version: int = 0
     intents: tuple[Mapping[str, Any], ...] = ()
@@ -70,7 +75,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A message to publish after the commit.  message_id deduplicates; None: the outbox row's own id is used."""
+    """A message to publish after the commit.  message_id deduplicates; None: the store makes a unique one."""
 
     subject: str
     payload: bytes
@@ -128,9 +133,13 @@ class Query:
     network: str | None = None
     name: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
-    gone: bool = False
+    gone: bool = False  # False: live rows only; True: tombstones only
     limit: int = 100
     marker: str | None = None
+
+
+RowRule = Callable[[Row | None, datetime], Change]
+DocumentRule = Callable[[Mapping[str, Any] | None, datetime], tuple[Mapping[str, Any] | None, Any]]
 
 
 class Store(Protocol):
@@ -146,20 +155,24 @@ class Store(Protocol):
         """The store's clock."""
         ...
 
-    async def change(self, key: Key, rule: Callable[[Row | None, datetime], Change]) -> Change:
+    async def change(self, key: Key, rule: RowRule) -> Change:
         """Lock the row with key.kind and key.id (also when its region or project differ: the rule sees it), apply, write,
         commit.  None is passed when there is no such row; two callers that insert the same id are serialised."""
         ...
 
     async def get(self, kind: str, ident: str) -> Row | None: ...
 
-    async def list(self, query: Query) -> list[Row]: ...
+    async def list(self, query: Query) -> builtins.list[Row]:
+        """Matching rows, ordered by id."""
+        ...
 
     async def wake(self, keys: Iterable[tuple[str, str]], cause: Mapping[str, Any]) -> int:
         """(kind, id) pairs: wake_seq + 1 and due_at = least(due_at, now) for those that exist and are not gone."""
         ...
 
-    async def claim(self, owner: str, limit: int, lease_seconds: float, per_identity: int = 4) -> list[Lease]:
+    async def claim(
+        self, owner: str, limit: int, lease_seconds: float, per_identity: int = 4
+    ) -> builtins.list[Lease]:
         """Take due rows without a live lease, a few of each identity that has due ones, walking on from where this
         store object's last claim ended, so that one identity's burst starves nobody.  Bumps lease_epoch."""
         ...
@@ -176,21 +189,23 @@ class Store(Protocol):
         """Give back unfinished work on shutdown: due now, no owner."""
         ...
 
-    async def outbox_take(self, limit: int, seconds: float) -> list[OutboxItem]:
-        """Messages that wait, oldest first; hidden from other relays for `seconds`."""
+    async def outbox_take(self, limit: int, seconds: float) -> builtins.list[OutboxItem]:
+        """Messages that wait, oldest first; hidden from other relays for `seconds`.  message_id is always filled."""
         ...
 
     async def outbox_done(self, ids: Sequence[int]) -> None: ...
 
-    async def history(self, key: Key, since: datetime | None = None, until: datetime | None = None, limit: int = 200) -> list[HistoryEntry]: ...
+    async def history(
+        self, key: Key, since: datetime | None = None, until: datetime | None = None, limit: int = 200
+    ) -> builtins.list[HistoryEntry]:
+        """The newest `limit` entries of since <= at < until, oldest first."""
+        ...
 
     async def document(self, name: str) -> Mapping[str, Any] | None:
         """A named JSON document (stream positions, VLAN tables, brakes)."""
         ...
 
-    async def change_document(
-        self, name: str, rule: Callable[[Mapping[str, Any] | None, datetime], tuple[Mapping[str, Any] | None, Any]]
-    ) -> Any:
+    async def change_document(self, name: str, rule: DocumentRule) -> Any:
         """Lock the document, apply the pure rule, write what it returns first (None: delete), give back the second."""
         ...
 
@@ -201,3 +216,7 @@ class Store(Protocol):
 
 class SchemaBehind(RuntimeError):
     """The database schema is older than the program: run `roadstead migrate`."""
+
+
+class StoreUnavailable(RuntimeError):
+    """The store did not answer within its patience; whether the last write happened is unknown."""
