@@ -13,9 +13,43 @@ setup:  ## make .venv (once; then a check of well under a second)
 lock:   ## resolve anew and write requirements.lock (UPGRADE=1: newest versions)
 	@scripts/lock.sh
 
-.PHONY: lint
-lint: setup ## ruff, formatting, types, direction of imports
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
+.PHONY: run down
+run: setup ## the whole stack on this machine, with examples/quickstart.yaml applied
+	@$(BIN)/roadstead up --quickstart
+
+down: ## end what `make run` started in the background
+	@$(BIN)/roadstead down
+
+.PHONY: lint test soak invariants bench docs
+lint: setup ## ruff, formatting, types, directions of imports
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "lint: run .venv/bin/ruff format on the files named above" >&2; exit 1; }
 	@$(BIN)/python scripts/typecheck.py
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
+
+test: setup ## every level this machine can run (REQUIRE=all LEVELS="unit chaos" ARGS="-k name")
+	@$(BIN)/python scripts/levels.py --require "$(REQUIRE)" $(LEVELS:%=--only %) -- $(ARGS)
+
+HISTORIES ?= 5000
+soak: setup ## thousands of simulated histories (HISTORIES=5000)
+	@ROADSTEAD_HISTORIES=$(HISTORIES) $(BIN)/pytest -m simulation --timeout=0 $(ARGS)
+
+invariants: setup ## which test proves which numbered requirement; fails when an owed one has none
+	@$(BIN)/python scripts/invariants.py
+
+bench: setup ## measured figures
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+docs: setup ## write the generated parts of docs/ anew
+	@$(BIN)/python scripts/docs.py
+
+.PHONY: cloud cloud-down test-cloud
+cloud: setup ## real OpenStack services with pretended hypervisors (root on Debian)
+	@deploy/cloud/cloud install
+	@deploy/cloud/cloud up
+
+cloud-down: ## end them
+	@deploy/cloud/cloud down
+
+test-cloud: setup ## the cloud level alone
+	@$(BIN)/python scripts/levels.py --require all --only cloud -- $(ARGS)
