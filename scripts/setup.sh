@@ -21,7 +21,7 @@ python_version=$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:
     die "$python is $python_version; Roadstead needs 3.11 or newer (set PYTHON=/path/to/python3)"
 
 wanted=$({ echo "$python_version $PWD"
-    sha256sum requirements.lock scripts/uv.lock scripts/setup.sh pyproject.toml "${members[@]/%//pyproject.toml}"
+    sha256sum requirements.lock scripts/uv.requirements scripts/setup.sh pyproject.toml "${members[@]/%//pyproject.toml}"
 } | sha256sum | cut -d' ' -f1)
 is_current() { [[ -x .venv/bin/python && -f $stamp && $(<"$stamp") == "$wanted" ]]; }
 is_current && exit 0
@@ -33,14 +33,14 @@ flock -w 600 9 || die "another setup holds $tools/setup.lock for 10 minutes; end
 is_current && exit 0
 
 started=$SECONDS
-if ! cmp -s scripts/uv.lock "$tools/uv.lock"; then
+if ! cmp -s scripts/uv.requirements "$tools/uv.requirements"; then
     echo "setup: uv into $tools"
     "$python" -m pip --version >/dev/null 2>&1 || die "$python has no pip; install it (Debian: apt-get install python3-pip)"
     rm -rf "$tools/bin" "$tools"/uv "$tools"/uv-*
     "$python" -m pip install -qq --disable-pip-version-check --no-deps --require-hashes --upgrade \
-        --target "$tools" -r scripts/uv.lock ||
+        --target "$tools" -r scripts/uv.requirements ||
         die "pip could not fetch uv; check the network or pip's index setting"
-    cp scripts/uv.lock "$tools/uv.lock"
+    cp scripts/uv.requirements "$tools/uv.requirements"
 fi
 
 # uv does not read pip's settings: carry the machine's own index over.
