@@ -21,7 +21,7 @@ python_version=$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:
     die "$python is $python_version; Roadstead needs 3.11 or newer (set PYTHON=/path/to/python3)"
 
 wanted=$({ echo "$python_version $PWD"
-    sha256sum requirements.lock scripts/uv.requirements scripts/setup.sh pyproject.toml "${members[@]/%//pyproject.toml}"
+    sha256sum requirements.lock scripts/uv.requirements scripts/setup.sh "${members[@]/%//pyproject.toml}"
 } | sha256sum | cut -d' ' -f1)
 is_current() { [[ -x .venv/bin/python && -f $stamp && $(<"$stamp") == "$wanted" ]]; }
 is_current && exit 0
