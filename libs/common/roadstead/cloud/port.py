@@ -122,6 +122,11 @@ class CloudError(Exception):
         self.request_id = request_id
         self.retry_after = retry_after
 
+    @classmethod
+    def lease_lost(cls) -> "CloudError":
+        """Our own guard: another replica may hold the row, so nothing was sent."""
+        return cls(Verdict.LEASE_LOST)
+
 
 class Cloud(Protocol):
     """The port."""

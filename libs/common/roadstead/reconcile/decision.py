@@ -114,7 +114,9 @@ def done(rule: StrEnum, why: str = "", **status: Any) -> Decision:
     return Decision(rule, outcome=Done(), why=why, status=status)
 
 
-def wait(rule: StrEnum, code: Code = Code.BUSY, message: str = "", after: float | None = None, **status: Any) -> Decision:
+def wait(
+    rule: StrEnum, code: Code = Code.BUSY, message: str = "", after: float | None = None, **status: Any
+) -> Decision:
     """Yield: look again in 10 s, or when a dependency moves."""
     return Decision(rule, outcome=Yield(code, message, after), why=message, status=status)
 

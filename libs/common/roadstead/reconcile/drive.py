@@ -6,7 +6,7 @@ returned, never an assumption; nothing is read twice within a pass.
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -42,6 +42,7 @@ class Ending:
     rule: str = ""
     error: CloudError | None = None
     lost: bool = False  # the lease went: nothing may be written
+    writes: Sequence[Mapping[str, Any]] = ()  # what was asked of the cloud
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,11 @@ async def drive(
 
 
 def _held_back(
-    kind: Kind[Any, Any, Any], p: Pass[Any, Any, Any], decision: Decision, asks: tuple[Asked, ...], settle: float
+    kind: Kind[Any, Any, Any],
+    p: Pass[Any, Any, Any],
+    decision: Decision,
+    asks: tuple[Asked, ...],
+    settle: float,
 ) -> Decision:
     """While a create's fate is open: no second create, and no deletion is finished on an absence."""
     creates = decision.verb is not None and decision.verb in kind.creating
@@ -118,7 +123,13 @@ def _held_back(
         return decision
     left = max(0.0, settle - min((p.now - a.at).total_seconds() for a in asks))
     message = "a request to create was sent and its answer never seen; looking again before asking anew"
-    return replace(decision, verb=None, outcome=Yield(Code.SETTLING, message, min(left + 0.5, 10.0)), why=message, status={})
+    return replace(
+        decision,
+        verb=None,
+        outcome=Yield(Code.SETTLING, message, min(left + 0.5, 10.0)),
+        why=message,
+        status={},
+    )
 
 
 def _note(ending: Ending, p: Pass[Any, Any, Any], decision: Decision) -> None:
@@ -142,9 +153,12 @@ def _keep(ending: Ending, p: Pass[Any, Any, Any], changes: Mapping[str, Any]) ->
     if not changes:
         return
     ending.status.update(changes)
+    p.pending_status.update(changes)
     before = p.resource.status.model_dump(mode="json", exclude_none=True)
     before["conditions"] = list(p.resource.conditions.values())
     after = merged(before, changes, p.now)
     conditions = conditions_of(after)
     after.pop("conditions", None)
-    p.resource = replace(p.resource, status=type(p.resource.status).model_validate(after), conditions=conditions)
+    p.resource = replace(
+        p.resource, status=type(p.resource.status).model_validate(after), conditions=conditions
+    )

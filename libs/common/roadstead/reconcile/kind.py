@@ -61,11 +61,11 @@ class Metadata(BaseModel):
     name: str = ""
     description: str | None = None
     tags: list[dict[str, str]] | None = None
-    organizationId: str | None = None  # noqa: N815 - wire spelling
-    projectId: str | None = None  # noqa: N815
-    identityId: str | None = None  # noqa: N815
-    networkId: str | None = None  # noqa: N815
-    regionId: str | None = None  # noqa: N815
+    organizationId: str | None = None
+    projectId: str | None = None
+    identityId: str | None = None
+    networkId: str | None = None
+    regionId: str | None = None
     annotations: dict[str, str] | None = None
 
 

@@ -7,7 +7,7 @@ moment, and notes what was done.  So no kind can forget one of these.
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Generic, Protocol
 
@@ -46,7 +46,9 @@ class Bookkeeper(Protocol):
         ...
 
     async def change_document(
-        self, name: str, rule: Callable[[Mapping[str, Any] | None, datetime], tuple[Mapping[str, Any] | None, Any]]
+        self,
+        name: str,
+        rule: Callable[[Mapping[str, Any] | None, datetime], tuple[Mapping[str, Any] | None, Any]],
     ) -> Any: ...
 
 
@@ -65,9 +67,16 @@ class Pass(Generic[S, T, O]):
     book: Bookkeeper
     decision_id: str = ""
     seen: O | None = None
-    targets: dict[tuple[str, str], StatusView] = field(default_factory=dict)  # granted references, as answered by the owner
+    targets: dict[tuple[str, str], StatusView] = field(
+        default_factory=dict
+    )  # granted references, as answered by the owner
     writes: list[dict[str, Any]] = field(default_factory=list)  # acted records of this pass
-    extras: Mapping[str, Any] = field(default_factory=dict)  # service-wide things a kind put there (inventories)
+    pending_status: dict[str, Any] = field(
+        default_factory=dict
+    )  # changes so far, stored with the next intent
+    extras: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # service-wide things a kind put there (inventories)
 
     # ---- scopes
 
@@ -145,7 +154,9 @@ class Pass(Generic[S, T, O]):
         await self.book.intend(entry, hold=hold)
         self.writes.append(entry)
         try:
-            answer = await self.cloud.call(Call(scope, service, verb, args, guard=self.book.lease_holds if hold else None))
+            answer = await self.cloud.call(
+                Call(scope, service, verb, args, guard=self.book.lease_holds if hold else None)
+            )
         except CloudError as error:
             entry["openstackRequestId"] = error.request_id
             if error.verdict is Verdict.LEASE_LOST:
@@ -160,7 +171,7 @@ class Pass(Generic[S, T, O]):
         """Merge fields into the private record and store it at once (sealed); the whole record."""
         record = {**self.resource.record, **fields}
         await self.book.save_record(record)
-        object.__setattr__(self.resource, "record", record)
+        self.resource = replace(self.resource, record=record)
         return record
 
 

@@ -34,7 +34,13 @@ def with_condition(
     """The status with that condition set; everything else, order included, as it was."""
     conditions = [dict(c) for c in status.get("conditions", ())]
     held = next((c for c in conditions if c["type"] == kind), None)
-    fresh = {"type": kind, "status": state, "reason": reason, "message": message, "lastTransitionTime": iso(now)}
+    fresh = {
+        "type": kind,
+        "status": state,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": iso(now),
+    }
     if held is None:
         conditions.append(fresh)
     else:
@@ -49,7 +55,9 @@ def merged(status: Mapping[str, Any], changes: Mapping[str, Any], now: datetime)
     result = dict(status)
     for name, value in changes.items():
         if name in STAMPED:
-            result = with_condition(result, name, value["status"], value["reason"], value.get("message", ""), now)
+            result = with_condition(
+                result, name, value["status"], value["reason"], value.get("message", ""), now
+            )
         elif value is None:
             result.pop(name, None)
         else:
@@ -73,7 +81,12 @@ def available(
 
 def status_document(row: Row) -> dict[str, Any]:
     """The STATUS envelope of a row (events.md section 2): also what `get` answers."""
-    metadata = {**row.metadata, "id": row.key.id, "generation": row.generation, "incarnation": row.incarnation}
+    metadata = {
+        **row.metadata,
+        "id": row.key.id,
+        "generation": row.generation,
+        "incarnation": row.incarnation,
+    }
     metadata["regionId"] = row.key.region
     if row.deletion_timestamp is not None:
         metadata["deletionTimestamp"] = iso(row.deletion_timestamp)

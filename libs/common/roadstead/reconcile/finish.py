@@ -1,0 +1,206 @@
+"""The end of a pass as one pure change of the row: outcome, status, history, outgoing messages, and when it is due again.
+
+Written only where the lease is still the pass's own; a wake that came meanwhile makes the row due at once, so that no wake and no
+outcome is ever lost (architecture.md sections 3.3 and 3.7).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from roadstead.clock import parse_time
+from roadstead.events import canonical, dump
+from roadstead.reconcile.decision import Code, Done, Outcome, Park, Retry, Yield
+from roadstead.reconcile.drive import Decided
+from roadstead.reconcile.kind import Kind, Publication
+from roadstead.reconcile.rules import accept, holds, published, trace_of
+from roadstead.reconcile.status import available, merged
+from roadstead.store.api import Change, HistoryEntry, Lease, Outgoing, Row
+from roadstead.subjects import (
+    acted_subject,
+    credential_subject,
+    decided_subject,
+    spec_subject,
+    status_subject,
+)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Pauses in seconds, already scaled; `jitter` in [0, 1) spreads the delete back-off."""
+
+    yield_after: float
+    retry_after: float
+    retry_max: float
+    pace: float = 1.0
+    settling: float = 65.0
+    jitter: float = 0.0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What the loop hands in at the end of a pass."""
+
+    lease: Lease
+    generation: int
+    outcome: Outcome
+    timing: Timing
+    status: Mapping[str, Any] = field(default_factory=dict)
+    decided: Sequence[Decided] = ()
+    writes: Sequence[Mapping[str, Any]] = ()
+    drop_references: Sequence[str] = ()
+    publish: Sequence[Publication] = ()  # with the tombstone, or the deletes of a cascade
+
+
+def finish(row: Row | None, now: datetime, *, kind: Kind[Any, Any, Any], end: Finished) -> Change:
+    """Result: the new row, or None when the lease was lost and nothing was written."""
+    if not holds(row, end.lease):
+        return Change(result=None)
+    assert row is not None
+    history: list[HistoryEntry] = []
+    outgoing: list[Outgoing] = [
+        Outgoing(spec_subject(p.key), dump(p.body), trace_of(row.work.cause)) for p in end.publish
+    ]
+    row = _with_history(row, now, end, history, outgoing)
+    gone = row.deleting and isinstance(end.outcome, Done) and row.generation == end.generation
+    if gone:
+        return _tombstone(row, now, kind, outgoing, history)
+    status = _status(row, now, end)
+    moved = row.work.wake_seq != end.lease.wake_seq
+    failures = row.failures + 1 if isinstance(end.outcome, Retry) else 0
+    due = now if moved else _due(now, end, row.deleting, row.failures)
+    finished = replace(
+        row,
+        status=status,
+        failures=failures,
+        ever_provisioned=row.ever_provisioned or (isinstance(end.outcome, Done) and not row.deleting),
+        references={k: v for k, v in row.references.items() if k not in set(end.drop_references)},
+        work=replace(row.work, due_at=due, lease_owner=None, lease_until=None),
+    )
+    if canonical(status) != canonical(row.status) or finished.ever_provisioned != row.ever_provisioned:
+        finished, out = published(finished, **trace_of(row.work.cause))
+        outgoing.append(out)
+    return Change(finished, outgoing, history, result=finished)
+
+
+def _status(row: Row, now: datetime, end: Finished) -> dict[str, Any]:
+    """The kind's changes, then the provisioning axis."""
+    status = merged(row.status, end.status, now)
+    waiting = "Deprovisioning" if row.deleting else "Provisioning"
+    match end.outcome:
+        case Done() if row.deleting:
+            status = available(status, waiting, "", Code.NONE, now)
+        case Done():
+            status = available(status, "Provisioned", "", Code.NONE, now)
+        case Yield(code, message):
+            status = available(status, waiting, message, code, now)
+        case Park(code, message) | Retry(code, message):
+            status = available(status, "Errored", message, code, now)
+    if row.deleting:
+        status["provisioningStatus"] = "deprovisioning"
+    status["observedGeneration"] = end.generation
+    return status
+
+
+def _due(now: datetime, end: Finished, deleting: bool, failures: int) -> datetime | None:
+    t = end.timing
+    match end.outcome:
+        case Done() if deleting:
+            return now
+        case Done() | Park():
+            return None
+        case Yield(after=after):
+            return now + timedelta(seconds=t.yield_after if after is None else after * t.pace)
+        case Retry(after=after):
+            if after is not None:
+                return now + timedelta(seconds=after * t.pace)
+            if not deleting:
+                return now + timedelta(seconds=t.retry_after)
+            pause = min(t.retry_max, t.retry_after * 2.0 ** min(failures, 16))
+            return now + timedelta(seconds=pause * (0.75 + 0.25 * t.jitter))
+    raise AssertionError(end.outcome)
+
+
+def _with_history(
+    row: Row, now: datetime, end: Finished, history: list[HistoryEntry], outgoing: list[Outgoing]
+) -> Row:
+    """decided where something changed, acted for every write, unknown for a write whose answer was never seen."""
+    cause = {k: row.work.cause[k] for k in ("subject", "sequence") if k in row.work.cause}
+    last = dict(row.decided or {})
+    for decided in end.decided:
+        body: dict[str, Any] = {
+            "generation": decided.generation,
+            "rule": decided.rule,
+            "verb": decided.verb,
+            "why": decided.why,
+            "code": decided.code,
+            "cause": cause,
+            "decisionId": decided.decision_id,
+            "count": 1,
+        }
+        same = decided.verb is None and all(
+            last.get(k) == body[k] for k in ("rule", "verb", "generation", "why", "code")
+        )
+        if same:
+            last["count"] = int(last.get("count", 1)) + 1
+        else:
+            last = body
+            history.append(HistoryEntry("decided", now, body))
+            outgoing.append(Outgoing(decided_subject(row.key), dump(body), trace_of(row.work.cause)))
+        for code in decided.events:
+            history.append(HistoryEntry("event", now, {"event": code, "decisionId": decided.decision_id}))
+    seen = {w["intentId"] for w in end.writes}
+    lost = [dict(i) for i in row.intents if i["intentId"] not in seen and not i.get("reported")]
+    for entry in (*lost, *end.writes):
+        body = {k: v for k, v in entry.items() if k not in ("answered", "creates", "reported")}
+        history.append(HistoryEntry("acted", now, body))
+        outgoing.append(Outgoing(acted_subject(row.key), dump(body), trace_of(row.work.cause)))
+    wrote = any(w["answered"] and w["outcome"] != "not_sent" for w in end.writes) or any(
+        not w["answered"] for w in end.writes
+    )
+    still_open = [
+        {**i, "reported": True}
+        for i in (*(i for i in row.intents if i["intentId"] not in seen), *end.writes)
+        if not i["answered"]
+        and i["creates"]
+        and now - parse_time(i["at"]) < timedelta(seconds=2 * end.timing.settling)
+    ]
+    return replace(
+        row,
+        decided=last or None,
+        intents=tuple(still_open[-8:]),
+        written_at=now if wrote else row.written_at,
+    )
+
+
+def _tombstone(
+    row: Row, now: datetime, kind: Kind[Any, Any, Any], outgoing: list[Outgoing], history: list[HistoryEntry]
+) -> Change:
+    """Absence is proved: the row stays as a tombstone, the subjects are purged, and a newer spec starts its next life."""
+    status = available(row.status, "Deprovisioned", "", Code.NONE, now)
+    tomb = replace(
+        row,
+        gone_at=now,
+        next_spec=None,
+        status={**status, "observedGeneration": row.generation},
+        references={},
+        record=None,
+        intents=(),
+        work=replace(row.work, due_at=None, lease_owner=None, lease_until=None),
+    )
+    tomb, out = published(tomb, **trace_of(row.work.cause))
+    outgoing.append(out)
+    outgoing.append(Outgoing(spec_subject(row.key), b"", {"stream": "SPEC"}, purge_to=row.sequence))
+    outgoing.append(Outgoing(status_subject(row.key), b"", {"stream": "STATUS", "keep": "1"}, purge_to=0))
+    if kind.publishes_record:
+        subject = credential_subject(row.key.region, row.key.id)
+        outgoing.append(Outgoing(subject, b"", {"stream": "CREDENTIAL"}, purge_to=0))
+    if row.next_spec is not None:
+        kept = row.next_spec
+        epoch, sequence = kept["position"]
+        born = accept(
+            tomb, now, kind, row.key, dict(kept["metadata"]), kept["spec"], (epoch, sequence), kept["cause"]
+        )
+        return replace(born, outgoing=[*outgoing, *born.outgoing], history=history, result=born.row)
+    return Change(tomb, outgoing, history, result=tomb)

@@ -1,0 +1,557 @@
+"""What may happen to a row: ingest, references, observations, intents, the end of a pass.
+
+Every function here is pure: (row or None, now, arguments) -> Change.  The store runs it under the row's lock and writes what it
+returns, so these rules are the same on PostgreSQL and in memory, and may be run again after a lost commit.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from pydantic import ValidationError
+
+from roadstead.clock import iso
+from roadstead.events import ObservedMessage, SpecMessage, canonical, dump
+from roadstead.reconcile.decision import Code
+from roadstead.reconcile.kind import Kind, Metadata, Problem, Resource
+from roadstead.reconcile.status import (
+    available,
+    conditions_of,
+    merged,
+    status_bytes,
+    status_document,
+    with_condition,
+)
+from roadstead.store.api import Change, HistoryEntry, Lease, Outgoing, Row, Work
+from roadstead.subjects import Key, spec_subject, status_subject
+
+METADATA_KNOWN = set(Metadata.model_fields) | {"id", "creationTime", "fixedFields"}
+
+
+class Ingested(StrEnum):
+    """What became of a spec message."""
+
+    ACCEPTED = "accepted"
+    UNCHANGED = "unchanged"
+    OLDER = "older"
+    REFUSED = "refused"
+    DELETING = "deleting"
+    ABSENT = "absent"  # a delete for what is not (any more); remembered, so that older events cannot make it
+    NEXT_LIFE = "next_life"  # kept until the deletion in progress is proved
+
+
+@dataclass(frozen=True)
+class IngestResult:
+    what: Ingested
+    generation: int = 0
+    problems: tuple[Problem, ...] = ()
+    row: Row | None = None
+
+
+def wake(row: Row, now: datetime, cause: Mapping[str, Any]) -> Row:
+    """wake_seq + 1 and due no later than now."""
+    work = row.work
+    due = now if work.due_at is None or work.due_at > now else work.due_at
+    return replace(row, work=replace(work, wake_seq=work.wake_seq + 1, due_at=due, cause=cause))
+
+
+def published(row: Row, **headers: str) -> tuple[Row, Outgoing]:
+    """The row with the next resource version, and its STATUS message."""
+    row = replace(row, resource_version=row.resource_version + 1)
+    return row, Outgoing(status_subject(row.key), status_bytes(row), headers)
+
+
+def resource_of(
+    kind: Kind[Any, Any, Any], row: Row, record: Mapping[str, Any] | None = None
+) -> Resource[Any, Any]:
+    """The stored row as a pass sees it.  Stored specs were validated; a model that no longer takes one raises."""
+    status = {k: v for k, v in row.status.items() if k != "conditions"}
+    return Resource(
+        key=row.key,
+        metadata=Metadata.model_validate(row.metadata),
+        spec=kind.spec.model_validate(row.spec),
+        status=kind.status.model_validate(status),
+        generation=row.generation,
+        incarnation=row.incarnation,
+        deleting=row.deleting,
+        conditions=conditions_of(row.status),
+        record=record or {},
+        consumers=row.consumers,
+        ever_provisioned=row.ever_provisioned,
+        observed_generation=row.status.get("observedGeneration"),
+    )
+
+
+# ---------------------------------------------------------------- ingest
+
+
+def check(
+    kind: Kind[Any, Any, Any], key: Key, message: SpecMessage, row: Row | None
+) -> tuple[list[Problem], dict[str, Any], list[str]]:
+    """Every problem of a spec, its metadata as it would be stored, and warnings about unknown fields."""
+    problems: list[Problem] = []
+    metadata = dict(message.metadata)
+    for field_name, token in (("projectId", key.project), ("regionId", key.region), ("id", key.id)):
+        value = metadata.get(field_name)
+        if value is None:
+            continue
+        if field_name == "projectId" and not kind.project_scoped:
+            continue
+        if value != token:
+            what = {"projectId": "PROJECT_MISMATCH", "regionId": "REGION_MISMATCH", "id": "ID_MISMATCH"}[
+                field_name
+            ]
+            problems.append(
+                Problem(
+                    what,
+                    f"metadata.{field_name}",
+                    f"metadata.{field_name} differs from the subject's {token}",
+                    403,
+                )
+            )
+    if kind.project_scoped:
+        metadata["projectId"] = key.project
+    metadata.pop("id", None)
+    try:
+        parsed = Metadata.model_validate(metadata)
+    except ValidationError as error:
+        return [*problems, *problems_of(error, "metadata")], metadata, []
+    problems += _metadata_problems(kind, key, parsed)
+    try:
+        spec = kind.spec.model_validate(message.spec)
+    except ValidationError as error:
+        return [*problems, *problems_of(error, "spec")], metadata, []
+    expected = kind.id_of(parsed, spec)
+    if expected is not None and expected != key.id:
+        problems.append(
+            Problem(
+                "WRONG_ID",
+                "id",
+                f"the id of this {kind.name} must be {expected} (it is made from the name)",
+                422,
+            )
+        )
+    stored = None
+    if row is not None and row.generation > 0 and row.gone_at is None and not row.deleting:
+        stored = resource_of(kind, row)
+    problems += kind.validate(spec, parsed, stored, key)
+    if stored is not None:
+        for name in ("organizationId", "identityId", "networkId"):
+            before, after = getattr(stored.metadata, name), getattr(parsed, name)
+            if after is None and before is not None:
+                metadata[name] = before
+            elif before is not None and after != before:
+                problems.append(
+                    Problem("IMMUTABLE", f"metadata.{name}", f"metadata.{name} cannot be changed", 422)
+                )
+    warnings = [
+        f"unknown field {path}"
+        for path in (*message.unknown, *unknown_fields(parsed, "metadata"), *unknown_fields(spec, "spec"))
+    ]
+    return (
+        problems,
+        metadata,
+        [w for w in warnings if w.removeprefix("unknown field metadata.") not in METADATA_KNOWN],
+    )
+
+
+def _metadata_problems(kind: Kind[Any, Any, Any], key: Key, metadata: Metadata) -> list[Problem]:
+    problems = []
+    if not metadata.name:
+        problems.append(Problem("NAME_MISSING", "metadata.name", "metadata.name is required", 400))
+    elif len(metadata.name) > 63:
+        problems.append(
+            Problem("NAME_TOO_LONG", "metadata.name", "metadata.name has more than 63 characters", 400)
+        )
+    if kind.project_scoped:
+        if not metadata.organizationId:
+            problems.append(
+                Problem(
+                    "ORGANIZATION_MISSING",
+                    "metadata.organizationId",
+                    "metadata.organizationId is required",
+                    400,
+                )
+            )
+        if key.project == "_":
+            problems.append(
+                Problem(
+                    "PROJECT_MISSING",
+                    "metadata.projectId",
+                    f"a {kind.name} belongs to a project; the subject has none",
+                    400,
+                )
+            )
+    return problems
+
+
+def problems_of(error: ValidationError, prefix: str) -> list[Problem]:
+    """Pydantic's findings as problems; input values are not repeated (they may be secret, and are the sender's own)."""
+    found = []
+    for item in error.errors(include_input=False, include_url=False, include_context=False):
+        where = ".".join([prefix, *(str(part) for part in item["loc"])])
+        found.append(Problem("INVALID_FIELD", where, f"{where}: {item['msg']}", 400))
+    return found
+
+
+def unknown_fields(model: Any, prefix: str) -> list[str]:
+    """Paths of fields that no model names, depth first."""
+    found: list[str] = []
+    for name in getattr(model, "model_extra", None) or {}:
+        found.append(f"{prefix}.{name}")
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        items = value if isinstance(value, list) else [value]
+        for index, item in enumerate(items):
+            if hasattr(type(item), "model_fields"):
+                path = f"{prefix}.{name}[{index}]" if isinstance(value, list) else f"{prefix}.{name}"
+                found += unknown_fields(item, path)
+    return found
+
+
+def ingest(
+    row: Row | None,
+    now: datetime,
+    *,
+    kind: Kind[Any, Any, Any],
+    key: Key,
+    message: SpecMessage,
+    position: tuple[int, int],
+    cause: Mapping[str, Any],
+) -> Change:
+    """A spec or delete message at `position` (epoch, sequence) meets the row."""
+    if row is not None and (row.key.region, row.key.project) != (key.region, key.project):
+        problem = Problem("ID_TAKEN", "id", "this id exists under another project or region", 403)
+        return Change(result=IngestResult(Ingested.REFUSED, problems=(problem,)))
+    if row is not None and row.generation + row.sequence > 0 and position <= (row.epoch, row.sequence):
+        return Change(result=IngestResult(Ingested.OLDER, row.generation, row=row))
+    if row is not None and row.next_spec is not None and position <= tuple(row.next_spec["position"]):
+        return Change(result=IngestResult(Ingested.OLDER, row.generation, row=row))
+    if message.delete:
+        return _ingest_delete(row, now, key, message, position, cause)
+    problems, metadata, warnings = check(kind, key, message, row)
+    if problems:
+        return _refuse(row, now, key, problems, position)
+    if row is not None and row.deleting and row.gone_at is None:
+        kept = {
+            "metadata": metadata,
+            "spec": dict(message.spec),
+            "position": list(position),
+            "cause": dict(cause),
+        }
+        return Change(
+            replace(row, next_spec=kept), result=IngestResult(Ingested.NEXT_LIFE, row.generation, row=row)
+        )
+    return accept(row, now, kind, key, metadata, message.spec, position, cause, warnings)
+
+
+def _ingest_delete(
+    row: Row | None,
+    now: datetime,
+    key: Key,
+    message: SpecMessage,
+    position: tuple[int, int],
+    cause: Mapping[str, Any],
+) -> Change:
+    epoch, sequence = position
+    if row is None or row.gone_at is not None or row.generation == 0:
+        base = row or Row(key, key.id, dict(message.metadata), {}, 0, 0, epoch, sequence, created_at=now)
+        tomb = replace(
+            base,
+            epoch=epoch,
+            sequence=sequence,
+            gone_at=base.gone_at or now,
+            refusal=(),
+            work=replace(base.work, due_at=None),
+        )
+        if row is not None and row.gone_at is not None:
+            return Change(tomb, result=IngestResult(Ingested.ABSENT, tomb.generation, row=tomb))
+        tomb, out = published(tomb)
+        return Change(tomb, [out], result=IngestResult(Ingested.ABSENT, tomb.generation, row=tomb))
+    if row.deleting:
+        again = replace(
+            row, epoch=epoch, sequence=sequence, cascade=row.cascade or message.cascade, next_spec=None
+        )
+        if again.cascade != row.cascade:
+            again = wake(again, now, cause)
+        return Change(again, result=IngestResult(Ingested.DELETING, row.generation, row=again))
+    gone = replace(
+        row,
+        deleting=True,
+        cascade=message.cascade,
+        deletion_timestamp=now,
+        epoch=epoch,
+        sequence=sequence,
+        generation=row.generation + 1,
+        failures=0,
+        status={**row.status, "provisioningStatus": "deprovisioning"},
+    )
+    gone, out = published(wake(gone, now, cause), **trace_of(cause))
+    return Change(gone, [out], result=IngestResult(Ingested.DELETING, gone.generation, row=gone))
+
+
+def _refuse(
+    row: Row | None, now: datetime, key: Key, problems: Sequence[Problem], position: tuple[int, int]
+) -> Change:
+    """The newest spec is not in force; what was accepted before stays (architecture.md section 3.11)."""
+    details = tuple({"code": p.code, "field": p.field, "message": p.message} for p in problems)
+    base = row or Row(key, key.id, {}, {}, 0, 0, 0, 0, created_at=now)
+    if base.gone_at is not None:
+        return Change(result=IngestResult(Ingested.REFUSED, base.generation, tuple(problems), base))
+    text = "; ".join(p.message for p in problems)[:2000]
+    status = with_condition(base.status, "Accepted", "False", "Refused", text, now)
+    refused = replace(base, refusal=details, status={**status, "refusal": [dict(d) for d in details]})
+    if canonical(refused.status) == canonical(base.status):
+        return Change(result=IngestResult(Ingested.REFUSED, base.generation, tuple(problems), base))
+    refused, out = published(refused)
+    return Change(
+        refused, [out], result=IngestResult(Ingested.REFUSED, base.generation, tuple(problems), refused)
+    )
+
+
+def refuse_unread(row: Row | None, now: datetime, key: Key, problem: Problem) -> Change:
+    """A message that could not even be read, for a resource that its subject names."""
+    if row is not None and (row.key.region, row.key.project) != (key.region, key.project):
+        return Change()
+    return _refuse(row, now, key, [problem], (0, 0))
+
+
+def accept(
+    row: Row | None,
+    now: datetime,
+    kind: Kind[Any, Any, Any],
+    key: Key,
+    metadata: dict[str, Any],
+    spec: Mapping[str, Any],
+    position: tuple[int, int],
+    cause: Mapping[str, Any],
+    warnings: Sequence[str] = (),
+) -> Change:
+    epoch, sequence = position
+    parsed = Metadata.model_validate(metadata)
+    admission = kind.admit(key, parsed, kind.spec.model_validate(spec))
+    metadata = {**metadata, **admission.metadata}
+    new_life = row is None or row.gone_at is not None or row.generation == 0
+    generation = 1 if row is None else row.generation + 1
+    text = "; ".join(warnings)
+    if new_life:
+        base = Row(
+            key=key,
+            identity=group_of(key, metadata, spec),
+            metadata=metadata,
+            spec=dict(spec),
+            generation=generation,
+            incarnation=row.incarnation + 1 if row is not None and row.gone_at is not None else 1,
+            epoch=epoch,
+            sequence=sequence,
+            warnings=tuple(warnings),
+            resource_version=row.resource_version if row is not None else 0,
+            record_version=row.record_version if row is not None else 0,
+            consumers=row.consumers if row is not None and row.gone_at is None else (),
+            created_at=now,
+            work=row.work if row is not None else Work(),
+        )
+        status = available({}, "Provisioning", "", Code.NONE, now)
+        if row is not None and row.gone_at is None and row.status:
+            status = {**row.status, **status}
+            status.pop("refusal", None)
+    else:
+        assert row is not None
+        same = canonical(spec) == canonical(row.spec)
+        base = replace(
+            row,
+            metadata=metadata,
+            spec=dict(spec),
+            generation=row.generation if same else generation,
+            epoch=epoch,
+            sequence=sequence,
+            warnings=tuple(warnings),
+            refusal=(),
+        )
+        status = {k: v for k, v in row.status.items() if k != "refusal"}
+    base = replace(base, status=with_condition(status, "Accepted", "True", "Accepted", text, now))
+    outgoing = [Outgoing(spec_subject(p.key), dump(p.body), trace_of(cause)) for p in admission.publish]
+    if not new_life and row is not None and base.generation == row.generation:
+        if canonical(base.status) == canonical(row.status) and canonical(base.metadata) == canonical(
+            row.metadata
+        ):
+            return Change(base, result=IngestResult(Ingested.UNCHANGED, base.generation, row=base))
+        base, out = published(base, **trace_of(cause))
+        return Change(
+            base, [*outgoing, out], result=IngestResult(Ingested.UNCHANGED, base.generation, row=base)
+        )
+    base, out = published(wake(base, now, cause), **trace_of(cause))
+    return Change(base, [*outgoing, out], result=IngestResult(Ingested.ACCEPTED, base.generation, row=base))
+
+
+def group_of(key: Key, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+    """The fair-share group: identity, else network, else the resource itself."""
+    if metadata.get("identityId"):
+        return str(metadata["identityId"])
+    network = network_of(metadata, spec)
+    return network or key.id
+
+
+def network_of(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
+    """The network a resource hangs on, wherever its kind says so."""
+    if metadata.get("networkId"):
+        return str(metadata["networkId"])
+    if isinstance(spec.get("networkID"), str):
+        return str(spec["networkID"])
+    networks = spec.get("networks")
+    if isinstance(networks, list) and networks and isinstance(networks[0], Mapping):
+        value = networks[0].get("id")
+        return str(value) if value else None
+    return None
+
+
+def trace_of(cause: Mapping[str, Any]) -> dict[str, str]:
+    return {"traceparent": str(cause["traceparent"])} if cause.get("traceparent") else {}
+
+
+# ---------------------------------------------------------------- references
+
+
+def reference_add(row: Row | None, now: datetime, *, consumer: str) -> Change:
+    """A consumer holds on to this resource: one update, unless it is going."""
+    if row is None or row.generation == 0:
+        return Change(result={"error": {"code": "UNKNOWN", "message": "no such resource"}})
+    if row.deleting or row.gone_at is not None:
+        return Change(result={"error": {"code": "DELETING", "message": "the resource is being deleted"}})
+    if consumer in row.consumers:
+        return Change(result={"ok": True, "target": status_document(row)})
+    held, out = published(replace(row, consumers=tuple(sorted({*row.consumers, consumer}))))
+    return Change(held, [out], result={"ok": True, "target": status_document(held)})
+
+
+def reference_remove(row: Row | None, now: datetime, *, consumer: str) -> Change:
+    """Let go; a resource whose deletion waited for it falls due."""
+    if row is None or consumer not in row.consumers:
+        return Change(result={"ok": True})
+    left = replace(row, consumers=tuple(c for c in row.consumers if c != consumer))
+    if left.deleting and left.gone_at is None:
+        left = wake(left, now, {"reason": "reference removed"})
+    left, out = published(left)
+    return Change(left, [out], result={"ok": True})
+
+
+def granted(row: Row | None, now: datetime, *, lease: Lease, references: Mapping[str, int]) -> Change:
+    """The consumer's side: what was granted stands in its own row before the first cloud write."""
+    if not holds(row, lease):
+        return Change(result=False)
+    assert row is not None
+    return Change(replace(row, references={**row.references, **references}), result=True)
+
+
+# ---------------------------------------------------------------- observations
+
+
+def observe(
+    row: Row | None,
+    now: datetime,
+    *,
+    kind: Kind[Any, Any, Any],
+    message: ObservedMessage,
+    cause: Mapping[str, Any],
+) -> Change:
+    """The monitor's facts meet the row: older ones, and those read before our own last write, change nothing."""
+    if kind.project is None or row is None or row.gone_at is not None or row.deleting or row.generation == 0:
+        return Change(result="ignored")
+    if row.observed_at is not None and message.read_started_at <= row.observed_at:
+        return Change(result="older")
+    if row.written_at is not None and message.read_started_at <= row.written_at:
+        return Change(result="before_write")
+    facts = {"present": message.present, "readStartedAt": iso(message.read_started_at), **message.facts}
+    changes = kind.project(resource_of(kind, row), facts, now)
+    status = merged(row.status, changes, now)
+    seen = replace(row, observed=facts, observed_at=message.read_started_at, status=status)
+    if canonical(status) == canonical(row.status):
+        return Change(seen, result="unchanged")
+    woken = kind.wakes(row.status, status)
+    if woken:
+        seen = wake(seen, now, cause)
+    seen, out = published(seen, **trace_of(cause))
+    return Change(seen, [out], result="woken" if woken else "stored")
+
+
+# ---------------------------------------------------------------- passes
+
+
+def holds(row: Row | None, lease: Lease) -> bool:
+    return row is not None and row.work.lease_epoch == lease.epoch and row.work.lease_owner == lease.owner
+
+
+def intend(
+    row: Row | None,
+    now: datetime,
+    *,
+    lease: Lease,
+    intents: Sequence[Mapping[str, Any]],
+    hold_seconds: float | None,
+    status: Mapping[str, Any],
+) -> Change:
+    """What a pass is about to ask of the cloud, stored before it asks; result: the lease's new end, or None when it is lost."""
+    if not holds(row, lease):
+        return Change(result=None)
+    assert row is not None
+    until = lease.until
+    if hold_seconds is not None:
+        until = max(row.work.lease_until or now, now + timedelta(seconds=hold_seconds))
+    else:
+        until = row.work.lease_until or lease.until
+    noted = replace(
+        row, intents=_with_intents(row.intents, intents), work=replace(row.work, lease_until=until)
+    )
+    if status:
+        after = merged(row.status, status, now)
+        if canonical(after) != canonical(row.status):
+            noted, out = published(replace(noted, status=after))
+            return Change(noted, [out], result=until)
+    return Change(noted, result=until)
+
+
+def _with_intents(
+    old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], ...]:
+    ids = {i["intentId"] for i in new}
+    return (*(i for i in old if i["intentId"] not in ids), *(dict(i) for i in new))
+
+
+def save_record(
+    row: Row | None, now: datetime, *, lease: Lease, sealed: str, publish: Callable[[Row], Outgoing] | None
+) -> Change:
+    """The private record, at once; with its CREDENTIAL message where the kind publishes it."""
+    if not holds(row, lease):
+        return Change(result=None)
+    assert row is not None
+    kept = replace(row, record=sealed, record_version=row.record_version + 1)
+    return Change(kept, [publish(kept)] if publish else [], result=kept.record_version)
+
+
+def pause(row: Row | None, now: datetime, *, on: bool, until: datetime | None) -> Change:
+    """Freeze or thaw one resource."""
+    if row is None or row.gone_at is not None:
+        return Change(result={"error": {"code": "NOT_FOUND", "message": "no such resource"}})
+    changed = replace(row, paused=on, paused_until=until if on else None)
+    if not on:
+        changed = wake(changed, now, {"reason": "resumed"})
+    changed, out = published(changed)
+    return Change(changed, [out], result={"ok": True})
+
+
+def history_of(entries: Sequence[Mapping[str, Any]], kind: str, now: datetime) -> list[HistoryEntry]:
+    return [HistoryEntry(kind, now, dict(e)) for e in entries]
+
+
+def set_aside(row: Row | None, now: datetime, *, lease: Lease, due_at: datetime | None) -> Change:
+    """Give the row back without a word: paused, or nothing to do for a tombstone."""
+    if not holds(row, lease):
+        return Change(result=None)
+    assert row is not None
+    due = now if row.work.wake_seq != lease.wake_seq else due_at
+    if row.gone_at is not None:
+        due = None
+    back = replace(row, work=replace(row.work, due_at=due, lease_owner=None, lease_until=None))
+    return Change(back, result=back)
