@@ -63,19 +63,33 @@ def needs_recordings(machine: Machine) -> str | None:
     return None if folder.is_dir() else f"{folder} with the recordings is missing; set ROADSTEAD_SHARED"
 
 
+def nothing_runs(_: Path) -> bool:
+    """For levels without surroundings."""
+    return False
+
+
+def cloud_runs(root: Path) -> bool:
+    """True when any service of the reference cloud runs; its status shows the pid of each that does."""
+    status = [str(root / "deploy/cloud/cloud"), "status"]
+    shown = subprocess.run(status, cwd=root, capture_output=True, text=True, check=False, timeout=60).stdout
+    return " pid " in shown
+
+
 @dataclass(frozen=True)
 class Level:
     """One level of proof.
 
     `obstacle` says why it cannot run on a machine. `home` is the folder that a level waits for: until the tree has
     it, the level does not exist. `timeout` bounds the whole level, in seconds. `before` and `after` are commands that
-    bring its surroundings up and down; `after` runs whatever became of the tests.
+    bring its surroundings up and down; `after` runs whatever became of the tests, but never when `in_use` said that
+    some of the surroundings ran before: what somebody else started is used and left as it is.
     """
 
     name: str
     timeout: float
     obstacle: Callable[[Machine], str | None] = runs_anywhere
     home: str | None = None
+    in_use: Callable[[Path], bool] = nothing_runs
     before: tuple[tuple[str, ...], ...] = ()
     after: tuple[tuple[str, ...], ...] = ()
 
@@ -96,6 +110,7 @@ LEVELS = (
         "cloud",
         timeout=1500,
         obstacle=needs_root_on_debian,
+        in_use=cloud_runs,
         before=(("make", "cloud"),),
         after=(("make", "cloud-down"),),
     ),
@@ -178,13 +193,14 @@ def run_level(level: Level, arguments: Sequence[str]) -> Result:
     """Bring the level's surroundings up, run its tests, and take the surroundings down again."""
     print(f"\n--- level {level.name}", flush=True)
     started = time.monotonic()
+    after = () if level.in_use(ROOT) else level.after
     try:
         for command in level.before:
             if run_bounded(command, level.timeout) != 0:
                 return Result(level.name, time.monotonic() - started, trouble=f"`{' '.join(command)}` failed")
         return run_tests(level, arguments, started)
     finally:
-        for command in level.after:
+        for command in after:
             if run_bounded(command, 300) != 0:
                 print(f"level {level.name}: `{' '.join(command)}` failed", file=sys.stderr)
 

@@ -117,6 +117,23 @@ def test_surroundings_go_down_whatever_became_of_the_tests(small_tree: Path) -> 
     assert (small_tree / "down").exists()
 
 
+def test_surroundings_that_ran_before_are_left_running(small_tree: Path) -> None:
+    level = Level("unit", 60, in_use=lambda _: True, before=(("touch", "up"),), after=(("rm", "up"),))
+    assert levels.run_level(level, []).passed == 1
+    assert (small_tree / "up").exists()
+
+
+@pytest.mark.parametrize(
+    ("shown", "runs"), [("nova-api down", False), ("nova-api    pid 17    processes 1", True)]
+)
+def test_one_running_service_means_that_the_cloud_is_in_use(tmp_path: Path, shown: str, runs: bool) -> None:
+    program = tmp_path / "deploy/cloud/cloud"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\n[ $1 = status ] && echo '{shown}'; exit 1\n")
+    program.chmod(0o755)
+    assert levels.cloud_runs(tmp_path) is runs
+
+
 def test_the_exit_status_tells_failure(small_tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert levels.main(["--only", "unit"]) == 0
     assert levels.main(["--only", "unit", "--only", "chaos"]) == 1
