@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .tokens import Token
 from .wire import Request, Response
@@ -174,7 +174,13 @@ class Ctx:
             raise self.service.unknown_fields(unknown)
 
     def text(
-        self, obj: JsonObject, key: str, default: str | None = None, *, required: bool = False, max_length: int = 255
+        self,
+        obj: JsonObject,
+        key: str,
+        default: str | None = None,
+        *,
+        required: bool = False,
+        max_length: int = 255,
     ) -> str | None:
         """A text field, or the default when absent; null counts as absent."""
         value = self._field(obj, key, required)
@@ -350,7 +356,7 @@ class Service:
     # Nova's and Cinder's shape; Keystone, Neutron, Glance and Octavia override `error`
     # and the texts that differ.
 
-    _KINDS = {
+    _KINDS: ClassVar[dict[int, str]] = {
         400: "badRequest", 401: "unauthorized", 403: "forbidden", 404: "itemNotFound", 405: "badMethod",
         406: "notAcceptable", 409: "conflictingRequest", 413: "overLimit", 415: "badMediaType",
         500: "computeFault", 501: "notImplemented", 503: "serviceUnavailable",

@@ -49,11 +49,12 @@ Every service also has:
 from __future__ import annotations
 
 import heapq
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from .admin import Admin
-from .base import ApiError, Ctx, Service
+from .base import ApiError, Ctx, JsonObject, Service
 from .cinder import Cinder
 from .faults import Fault, Faults, Outcome, shortened
 from .glance import Glance
@@ -72,9 +73,13 @@ from .wire import Request, Response
 class Cloud:
     """One simulated cloud; see the module's text for how its services call each other."""
 
-    def __init__(self, clock: Clock | None = None, settings: SimSettings | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, clock: Clock | None = None, settings: SimSettings | None = None, seed: int = 0
+    ) -> None:
         self.settings = settings if settings is not None else SimSettings()
         self.clock = SimClock(clock)
+        # Held by every entry point: the HTTP front and a test may live in different threads.
+        self.lock = threading.RLock()
         self.seed = seed
         self.log = Log(self.settings.log_limit)
         self.sequence = 0
@@ -104,8 +109,9 @@ class Cloud:
 
     def reset(self) -> None:
         """Back to the seed content: no objects, faults or log; settings and clock stay."""
-        self.log.clear()
-        self._build()
+        with self.lock:
+            self.log.clear()
+            self._build()
 
     # --------------------------------------------------------------- time
 
@@ -142,8 +148,9 @@ class Cloud:
 
     def advance(self, seconds: float) -> None:
         """Move the clock and apply what became due."""
-        self.clock.advance(seconds)
-        self.settle()
+        with self.lock:
+            self.clock.advance(seconds)
+            self.settle()
 
     def next_change(self) -> float | None:
         """Seconds until the next asynchronous change; None when the cloud is at rest."""
@@ -162,6 +169,10 @@ class Cloud:
 
     def handle(self, request: Request) -> Response:
         """Answer one call; never raises for anything a client can send."""
+        with self.lock:
+            return self._handle(request)
+
+    def _handle(self, request: Request) -> Response:
         self.settle()
         prefix, _, rest = request.path.lstrip("/").partition("/")
         if prefix == "admin":
@@ -223,6 +234,21 @@ class Cloud:
     def outcome(self, kind: str, name: str) -> Outcome | None:
         """Whether an asynchronous change is to fail; see faults.py."""
         return self.faults.outcome(kind, name) if self.faults.outcomes else None
+
+    def dump(self) -> JsonObject:
+        """What there is: per service and kind the count and the objects (id, name, project_id)."""
+        return {
+            service.name: {
+                kind: {"count": len(rows), "objects": rows} for kind, rows in service.dump().items()
+            }
+            for service in self.services
+        }
+
+    def foreign(self, service: str, verb: str, object_id: str, **values: object) -> JsonObject:
+        """A change made by somebody else, behind the client's back and outside the log."""
+        with self.lock:
+            self.settle()
+            return next(s for s in self.services if s.name == service).foreign(verb, object_id, dict(values))
 
     def _record(
         self,

@@ -183,7 +183,10 @@ class Faults:
 
     def as_json(self) -> dict[str, Any]:
         """What is in force, for /admin/faults."""
-        return {"faults": [asdict(rule) for rule in self.rules], "outcomes": [asdict(o) for o in self.outcomes]}
+        return {
+            "faults": [asdict(rule) for rule in self.rules],
+            "outcomes": [asdict(o) for o in self.outcomes],
+        }
 
 
 def shortened(body: Any, keep: int) -> Any:

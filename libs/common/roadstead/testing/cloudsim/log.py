@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-_SECRET_KEYS = frozenset({"password", "original_password", "secret", "adminPass", "private_key", "original_secret"})
+_SECRET_KEYS = frozenset(
+    {"password", "original_password", "secret", "adminPass", "private_key", "original_secret"}
+)
 _MASK = "***"
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -46,7 +48,9 @@ class Call:
     @property
     def is_write(self) -> bool:
         """True for calls that may change something (authentication is not one of them)."""
-        return self.method not in READS and not (self.service == "identity" and self.path.endswith("/auth/tokens"))
+        return self.method not in READS and not (
+            self.service == "identity" and self.path.endswith("/auth/tokens")
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The entry with JSON values only."""

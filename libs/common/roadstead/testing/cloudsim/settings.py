@@ -106,6 +106,9 @@ class SimSettings:
     refused_lb_leaves_vip_port: bool = True
     console_types: tuple[str, ...] = ("novnc",)
     compute_hosts: tuple[str, ...] = ("compute-1", "compute-2")
+    physical_networks: tuple[str, ...] = ("physnet1", "physnet2", "external")
+    # Glance refuses import sources on loopback or link-local addresses and ports other than 80, 443.
+    image_import_filter: bool = True
     compute_max: str = "2.104"
     volume_max: str = "3.71"
     log_limit: int = 200_000
