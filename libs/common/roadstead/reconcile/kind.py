@@ -11,6 +11,7 @@ Contract of each function (MUST / MAY):
              where the observation is older than its own pass; returns Go(seen') or Stop(outcome).
 - project    pure; monitor facts -> status changes (kinds that are swept).
 - wakes      pure; whether a status change by the monitor makes the row due.
+- at_apply   pure; rules about inventory (flavor, image, class) and other resources, asked at apply; a first pass parks with the same code.
 - admit      pure; metadata that ingest adds, and specs that must be published before (a network's hidden identity).
 - on_gone    pure; specs to publish once absence is proved (that identity's delete).
 """
@@ -28,6 +29,7 @@ from roadstead.subjects import Key
 
 if TYPE_CHECKING:
     from roadstead.reconcile.passing import Pass
+    from roadstead.reconcile.views import Directory
 
 S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T", bound=BaseModel)
@@ -124,6 +126,12 @@ def _nothing_after(_resource: Resource[Any, Any]) -> tuple[Publication, ...]:
     return ()
 
 
+def _nothing_at_apply(
+    _key: Key, _metadata: Metadata, _spec: Any, _stored: Any, _directory: Any, _extras: Mapping[str, Any]
+) -> list[Problem]:
+    return []
+
+
 def _never(_before: Mapping[str, Any], _after: Mapping[str, Any]) -> bool:
     return False
 
@@ -147,6 +155,11 @@ class Kind(Generic[S, T, O]):
     project: Callable[[Resource[S, T], Mapping[str, Any], datetime], Mapping[str, Any]] | None = None
     wakes: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = _never
     admit: Callable[[Key, Metadata, S], Admission] = _admit_as_is
+    # inventory rules, asked by `apply` only: (key, metadata, spec, stored, directory, extras) -> problems; a first pass parks with
+    # the same codes
+    at_apply: Callable[
+        [Key, Metadata, S, Resource[S, T] | None, "Directory", Mapping[str, Any]], list[Problem]
+    ] = _nothing_at_apply
     on_gone: Callable[[Resource[S, T]], tuple[Publication, ...]] = _nothing_after
     # verbs whose cloud call makes or destroys something; the loop guards them with intents and a longer lease
     creating: frozenset[StrEnum] = frozenset()

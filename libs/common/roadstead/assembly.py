@@ -1,0 +1,131 @@
+"""A service put together from its parts, whatever carries its messages.
+
+The process (`service.py`) assembles it on NATS, PostgreSQL and openstacksdk; the simulation assembles the same parts on memory, the
+simulator's state and virtual time.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from roadstead.clock import Clock, Durations
+from roadstead.cloud.credentials import Keyring
+from roadstead.cloud.port import Cloud
+from roadstead.reconcile.api import Api
+from roadstead.reconcile.handlers import Handlers, Publisher
+from roadstead.reconcile.kind import Kind
+from roadstead.reconcile.relay import Out, Relay
+from roadstead.reconcile.runner import Runner, Silent, Watcher, Wiring
+from roadstead.reconcile.views import Directory, Requests
+from roadstead.seal import Sealer
+from roadstead.store.api import Store
+
+
+@dataclass(frozen=True)
+class Service:
+    """What a service is: its kinds, what it follows, and what it adds.
+
+    follows: kinds whose STATUS it needs to know.  setup: adds inventories to `extras`, further requests, and background jobs.
+    """
+
+    name: str
+    kinds: tuple[Kind[Any, Any, Any], ...]
+    follows: tuple[str, ...]
+    setup: Callable[["Assembly"], None] = lambda _assembly: None
+
+
+class Broker(Publisher, Out, Requests):
+    """The bus as a service uses it: acknowledged publishing, purging, requests to other services."""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What a service stands on."""
+
+    store: Store
+    cloud: Cloud
+    broker: Any  # Publisher, Out and Requests in one; see Broker
+    keyring: Keyring
+    sealer: Sealer
+    clock: Clock
+    durations: Durations = field(default_factory=Durations)
+    pace: float = 1.0
+    owner: str = "one"
+    max_passes: int = 64
+    watcher: Watcher = field(default_factory=Silent)
+    seed: int | None = None
+    outbox_prefix: str = "outbox"
+
+
+@dataclass
+class Assembly:
+    """The running parts.  jobs: coroutines that run beside the loop until the process ends."""
+
+    service: Service
+    platform: Platform
+    directory: Directory
+    handlers: Handlers
+    api: Api
+    runner: Runner
+    relay: Relay
+    extras: dict[str, Any]
+    jobs: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class LocalFirst:
+    """Requests to the service's own owner functions are called directly, all others go over the bus."""
+
+    def __init__(self, service: str, outer: Requests) -> None:
+        self._prefix = f"rpc.{service}."
+        self._outer = outer
+        self.api: Api | None = None
+
+    async def request(self, subject: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.api is not None and subject.startswith(self._prefix):
+            return await self.api.rpc(subject.removeprefix(self._prefix), payload)
+        return await self._outer.request(subject, payload)
+
+
+def assemble(service: Service, platform: Platform) -> Assembly:
+    """Wire the parts; nothing runs yet."""
+    directory = Directory()
+    extras: dict[str, Any] = {}
+    requests = LocalFirst(service.name, platform.broker)
+    handlers = Handlers(
+        service.name,
+        {k.name: k for k in service.kinds},
+        platform.store,
+        directory,
+        platform.keyring,
+        platform.sealer,
+    )
+    api = Api(handlers, platform.broker, extras)
+    requests.api = api
+    runner = Runner(
+        Wiring(
+            service=service.name,
+            kinds=service.kinds,
+            store=platform.store,
+            cloud=platform.cloud,
+            directory=directory,
+            requests=requests,
+            keyring=platform.keyring,
+            sealer=platform.sealer,
+            clock=platform.clock,
+            durations=platform.durations,
+            pace=platform.pace,
+            owner=platform.owner,
+            max_passes=platform.max_passes,
+            extras=extras,
+            watcher=platform.watcher,
+            seed=platform.seed,
+        )
+    )
+    relay = Relay(platform.store, platform.broker, platform.clock).named(platform.outbox_prefix)
+    handlers.nudge = runner.nudge
+    handlers.on_outbox = relay.nudge
+    runner.on_outbox = relay.nudge
+    assembly = Assembly(service, platform, directory, handlers, api, runner, relay, extras)
+    service.setup(assembly)
+    return assembly
