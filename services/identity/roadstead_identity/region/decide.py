@@ -1,0 +1,82 @@
+"""A region is usable when its credentials open its domain and its project, and what every identity needs is there."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from roadstead.reconcile.decision import Code, Decision, done, park, retry, wait
+from roadstead.reconcile.kind import Resource
+from roadstead.region import OpenStack, RegionSpec
+from roadstead_identity.region.model import PINNED_MICROVERSION, RegionSeen, RegionStatus
+
+MANAGER = "manager"
+
+
+class RegionRule(StrEnum):
+    """Rules of a region's pass (behaviour.md sections 2, 3 and 4.1), in order."""
+
+    DELETED = "3-delete"
+    WRONG_KIND = "3-kind"
+    KEY_MISSING = "3-key"
+    NO_CREDENTIALS = "3-credentials"
+    NOT_READ = "3-unread"
+    ROLE_MISSING = "3-roles"
+    MICROVERSION = "3-microversion"
+    USABLE = "3-usable"
+
+
+class RegionVerb(StrEnum):
+    """A region's pass writes nothing to the cloud."""
+
+
+def decide(resource: Resource[RegionSpec, RegionStatus], seen: RegionSeen, _now: datetime) -> Decision:
+    """Total over every observation.  Nothing of a region lies in the cloud, so its deletion is done at once."""
+    if resource.deleting:
+        return done(RegionRule.DELETED)
+    part = resource.spec.openstack
+    if part is None:
+        return park(RegionRule.WRONG_KIND, Code.NOT_OFFERED, "the region has no openstack section; add one")
+    if seen.missing:
+        names = ", ".join(seen.missing)
+        text = f"the region's credentials lack {names}; hand them in with `roadstead region register`"
+        return retry(RegionRule.KEY_MISSING, Code.KEY, text)
+    if not seen.held:
+        text = "the region's credentials are not there yet; hand them in with `roadstead region register`"
+        return wait(RegionRule.NO_CREDENTIALS, Code.WAITING, text)
+    if seen.roles is None or seen.microversions is None:
+        return retry(RegionRule.NOT_READ, Code.UNKNOWN, "the region's cloud could not be read")
+    absent = sorted({MANAGER, *part.identity.roles} - seen.roles)
+    if absent:
+        text = f"the cloud has no role named {', '.join(absent)}; create it or change identity.clusterRoles"
+        return retry(RegionRule.ROLE_MISSING, Code.NOT_FOUND, text)
+    low, high = seen.microversions
+    if not low <= PINNED_MICROVERSION <= high:
+        text = f"the compute service offers {_text(low)} to {_text(high)}, but {_text(PINNED_MICROVERSION)} is needed"
+        return retry(RegionRule.MICROVERSION, Code.NOT_OFFERED, text)
+    return done(RegionRule.USABLE, **usable(resource, part, seen))
+
+
+def usable(
+    resource: Resource[RegionSpec, RegionStatus], part: OpenStack, seen: RegionSeen
+) -> Mapping[str, Any]:
+    """Status of a usable region: features, where it is, and what was checked."""
+    assert seen.microversions is not None
+    low, high = seen.microversions
+    return {
+        "name": f"{resource.spec.provider}.{resource.key.id}",
+        "features": {"physicalNetworks": part.network.providerNetworks is not None},
+        "endpoint": {"url": part.endpoint, "regionName": part.regionName},
+        "checks": {
+            "roles": sorted({MANAGER, *part.identity.roles}),
+            "computeMicroversion": {
+                "pinned": _text(PINNED_MICROVERSION),
+                "min": _text(low),
+                "max": _text(high),
+            },
+        },
+    }
+
+
+def _text(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
