@@ -113,6 +113,8 @@ def check(
             )
     if kind.project_scoped:
         metadata["projectId"] = key.project
+    else:
+        metadata.pop("projectId", None)
     metadata.pop("id", None)
     try:
         parsed = Metadata.model_validate(metadata)

@@ -95,6 +95,11 @@ class Runner:
         self._stopping = False
         self.on_outbox: Callable[[], None] = lambda: None
         self.passes = 0
+        self.dead = False  # set by a harness that ends this process without a drain
+
+    def passing(self) -> tuple["asyncio.Task[None]", ...]:
+        """The passes under way."""
+        return tuple(self._tasks)
 
     def nudge(self) -> None:
         self._nudged.set()
@@ -108,7 +113,8 @@ class Runner:
             while not self._stopping:
                 await self._claim_some()
         finally:
-            await self._drain()
+            if not self.dead:
+                await self._drain()
             renewing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await renewing
