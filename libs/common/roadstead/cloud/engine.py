@@ -232,12 +232,13 @@ class CloudEngine:
     async def _noted(self, run: _Run, op: Operation, sending: Awaitable[_T]) -> _T:
         """Await one transport call, count it and tell the listener how it went."""
         begun = self._clock.monotonic()
-        if run.requests == 0:
+        own = op is run.op  # a login is shared by many calls and counts for none
+        if own and run.requests == 0:
             run.started_at = self._clock.now()
         status, request_id, means = 0, None, None
         try:
             raw = await sending
-            run.requests += 1
+            run.requests += own
             if isinstance(raw, RawAnswer):
                 status, request_id = raw.status, raw.request_id
                 self._note_date(run.call.scope.region, raw)
@@ -247,14 +248,14 @@ class CloudEngine:
                     )
             else:
                 status = 201
-            if op is run.op:
+            if own:
                 run.status, run.request_id = status, request_id
             return raw
         except NotSent as refused:
             means = refused.verdict
             raise
         except Unanswered:
-            run.requests += 1
+            run.requests += own
             means = verdict(op, NO_ANSWER, None, "")
             raise
         finally:

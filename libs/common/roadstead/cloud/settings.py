@@ -13,12 +13,15 @@ class CloudSettings:
     nova_microversion: pinned; newer than 2.92 is refused, because a keypair could not be made from nothing (INV-291).
     token_margin: a token with less life left is renewed before a request leaves.
     page_limit: rows asked for per page; None leaves it to the service.
+    ca_file: certificates to trust besides the system's.  clients_max: sessions kept; the least used one goes first.
     throttle_wait: the longest pause taken inside a call; a longer one ends it as THROTTLED.
     """
 
     threads_per_region: int = 8
     call_deadline: float = 60.0
     connect_timeout: float = 10.0
+    ca_file: str | None = None
+    clients_max: int = 512
     page_limit: int | None = None
     pages_max: int = 1000
     list_restarts: int = 3
@@ -37,7 +40,7 @@ class CloudSettings:
             raise ValueError(f"Nova microversion {self.nova_microversion!r} is none; set one like 2.90")
         if (2, int(match[1])) > NOVA_NEWEST:
             raise ValueError(f"Nova microversion {self.nova_microversion} is too new; set 2.92 or lower")
-        for name in ("threads_per_region", "pages_max", "circuit_failures"):
+        for name in ("threads_per_region", "pages_max", "circuit_failures", "clients_max"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
         if self.page_limit is not None and self.page_limit < 1:

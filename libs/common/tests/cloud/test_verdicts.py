@@ -1,6 +1,7 @@
 """The verdict table against the answers that real services were measured to give."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -130,12 +131,14 @@ MEASURED = [
 
 
 @pytest.mark.parametrize(("service", "verb", "status", "body", "expected"), MEASURED)
-def test_measured_answers_get_their_verdict(service, verb, status, body, expected):
+def test_measured_answers_get_their_verdict(
+    service: Any, verb: Any, status: Any, body: Any, expected: Any
+) -> None:
     kind, text = error_of(json.dumps(body).encode())
     assert verdict(operation(service, verb), status, kind, text) is expected
 
 
-def test_every_operation_and_status_has_a_verdict():
+def test_every_operation_and_status_has_a_verdict() -> None:
     for op in OPERATIONS.values():
         for status in (NO_ANSWER, *range(100, 600)):
             found = verdict(op, status, None, "words")
@@ -145,7 +148,7 @@ def test_every_operation_and_status_has_a_verdict():
 
 
 @pytest.mark.parametrize("status", [NO_ANSWER, 408, 500, 502, 503, 504])
-def test_silence_and_5xx_never_deny_a_create_or_a_delete(status):
+def test_silence_and_5xx_never_deny_a_create_or_a_delete(status: Any) -> None:
     """A create behind a 503 may exist (OC-21): only a look-up can tell."""
     for op in OPERATIONS.values():
         found = verdict(op, status, None, "upstream")
@@ -157,7 +160,7 @@ def test_silence_and_5xx_never_deny_a_create_or_a_delete(status):
     assert verdict(operation("compute", "quota.put"), 503, None, "") is Verdict.UNAVAILABLE
 
 
-def test_gone_needs_the_services_own_word():
+def test_gone_needs_the_services_own_word() -> None:
     get = operation("image", "image.get")
     said = b"<html><body>No image found with ID 1</body></html>"
     assert verdict(get, 404, *error_of(said)) is Verdict.GONE
@@ -165,7 +168,7 @@ def test_gone_needs_the_services_own_word():
         assert verdict(get, 404, *error_of(proof_of_nothing)) is Verdict.UNAVAILABLE
 
 
-def test_no_list_of_a_whole_service_is_ever_gone():
+def test_no_list_of_a_whole_service_is_ever_gone() -> None:
     for op in OPERATIONS.values():
         if op.listing and "{" not in op.path:
             assert verdict(op, 404, "itemNotFound", "Instance 1 could not be found.") is Verdict.UNAVAILABLE
@@ -181,11 +184,11 @@ def test_no_list_of_a_whole_service_is_ever_gone():
         (413, 0.0, Verdict.REFUSED),
     ],
 )
-def test_slow_down_is_told_from_too_large(status, pause, expected):
+def test_slow_down_is_told_from_too_large(status: Any, pause: Any, expected: Any) -> None:
     assert verdict(operation("compute", "server.detail"), status, "overLimit", "slow", pause) is expected
 
 
-def test_quota_wins_over_the_pause_that_cinder_sends_with_it():
+def test_quota_wins_over_the_pause_that_cinder_sends_with_it() -> None:
     op = operation("block-storage", "volume.create")
     text = "VolumeLimitExceeded: Maximum number of volumes allowed (1) exceeded for quota 'volumes'."
     assert verdict(op, 413, "overLimit", text, 5.0) is Verdict.QUOTA
@@ -199,7 +202,10 @@ def test_quota_wins_over_the_pause_that_cinder_sends_with_it():
         (b'{"NeutronError": "words"}', (None, "words")),
         (b'{"error": {"code": 409, "title": "Conflict", "message": "words"}}', ("Conflict", "words")),
         (b'{"faultcode": "Client", "faultstring": "words"}', ("Client", "words")),
-        (b'{"errors": [{"status": 400, "title": "Bad", "detail": "words", "code": "c.x"}]}', ("c.x", "words")),
+        (
+            b'{"errors": [{"status": 400, "title": "Bad", "detail": "words", "code": "c.x"}]}',
+            ("c.x", "words"),
+        ),
         (b'{"error_message": "{\\"faultstring\\": \\"words\\"}"}', (None, "words")),
         (b'{"message": "words", "code": "404"}', (None, "words")),
         (b"plain words", (None, "plain words")),
@@ -207,11 +213,11 @@ def test_quota_wins_over_the_pause_that_cinder_sends_with_it():
         (b"\xff", (None, "\ufffd")),
     ],
 )
-def test_error_bodies_of_every_service_are_read(body, expected):
+def test_error_bodies_of_every_service_are_read(body: Any, expected: Any) -> None:
     assert error_of(body) == expected
 
 
-def test_every_verdict_has_a_sentence_for_people():
+def test_every_verdict_has_a_sentence_for_people() -> None:
     sentences = {safe_text(each, "compute") for each in Verdict}
     assert len(sentences) == len(Verdict)
     assert all("{" not in sentence for sentence in sentences)
