@@ -3,6 +3,7 @@
 `Cloud` answers `Request` values without I/O; `http` puts it behind a socket. See docs/cloudsim.md.
 """
 
+from .caller import Caller, Stage, stage
 from .cloud import Cloud
 from .faults import Fault, Outcome
 from .ids import SimClock
@@ -10,6 +11,7 @@ from .settings import Durations, PageSizes, SimSettings
 from .wire import Request, Response, request
 
 __all__ = [
+    "Caller",
     "Cloud",
     "Durations",
     "Fault",
@@ -19,5 +21,7 @@ __all__ = [
     "Response",
     "SimClock",
     "SimSettings",
+    "Stage",
     "request",
+    "stage",
 ]

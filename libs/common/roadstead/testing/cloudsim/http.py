@@ -40,9 +40,9 @@ class _CuttingProtocol(H11Protocol):
 
         async def with_cut(scope: Scope, receive: Receive, send: Send) -> None:
             scope[_CUT] = transport.abort
-            await inner(scope, receive, send)  # type: ignore[arg-type]  # scopes are plain mappings here
+            await inner(scope, receive, send)
 
-        self.app = with_cut  # type: ignore[assignment]  # same reason
+        self.app = with_cut
 
 
 def application(cloud: Cloud) -> Application:
@@ -112,7 +112,7 @@ class Front:
         self.url = f"http://{shown}:{self.port}"
         cloud.settings.base_url = self.url
         config = uvicorn.Config(
-            application(cloud),  # type: ignore[arg-type]  # scopes are plain mappings here
+            application(cloud),
             http=_CuttingProtocol,
             ws="none",
             lifespan="off",

@@ -100,6 +100,12 @@ class Keystone(Service):
     def project(self, project_id: str) -> JsonObject | None:
         return self.store.projects.get(project_id)
 
+    @property
+    def admin_project_id(self) -> str:
+        """The project that owns what the cloud itself has: the external network, the images."""
+        project = self.store.named(self.store.projects, "admin", "default")
+        return str(project["id"]) if project else ""
+
     def user(self, user_id: str) -> JsonObject | None:
         return self.store.users.get(user_id)
 

@@ -27,6 +27,8 @@ _SINCE = {
     "description": (2, 19), "tags": (2, 52), "trusted_image_certificates": (2, 63), "host": (2, 74),
     "hypervisor_hostname": (2, 74), "hostname": (2, 90),
 }  # fmt: skip
+VOLUME_CHECKS = 200
+"""Looks at a volume being made before a build gives up."""
 NO_HOST = "No valid host was found. "
 
 
@@ -274,11 +276,34 @@ class Boot:
         server.task_state = "block_device_mapping"
         try:
             self._plug(server)
-            self._add_volumes(server)
+            self._make_volumes(server)
         except Refused as refused:
-            self._unbuilt(server, f"Build of instance {server.id} aborted: {refused.message}")
+            self._aborted(server, refused.message)
+            return
+        made = any(device.get("made") for device in server.wanted_volumes)
+        wait = self.cloud.settings.durations.volume_create if made else 0.0
+        self.nova.step(server, wait, lambda now: self._volumes_made(now, VOLUME_CHECKS))
+
+    def _volumes_made(self, server: Server, checks: int) -> None:
+        """Attach when every volume is available; wait for one that is still being made."""
+        volumes = [self.cloud.cinder.volume(str(device["uuid"])) for device in server.wanted_volumes]
+        states = [volume["status"] if volume else "gone" for volume in volumes]
+        if "creating" in states or "downloading" in states:
+            if checks <= 0:
+                self._aborted(server, "Volume did not finish being created even after we waited.")
+                return
+            wait = max(0.1, self.cloud.settings.durations.volume_create / 4)
+            self.nova.step(server, wait, lambda now: self._volumes_made(now, checks - 1))
+            return
+        try:
+            self._attach_volumes(server)
+        except Refused as refused:
+            self._aborted(server, refused.message)
             return
         self.nova.step(server, self.cloud.settings.durations.server_spawn / 10, self._spawning)
+
+    def _aborted(self, server: Server, reason: str) -> None:
+        self._unbuilt(server, f"Build of instance {server.id} aborted: {reason}")
 
     def _plug(self, server: Server) -> None:
         """Bind the ports that were given, make those that were not."""
@@ -299,23 +324,32 @@ class Boot:
                 )  # fmt: skip
                 server.nics.append(Nic(made["id"], made_by_nova=True))
 
-    def _add_volumes(self, server: Server) -> None:
+    def _make_volumes(self, server: Server) -> None:
+        """Make the volumes that come from an image or empty; `made` marks them."""
+        for device in server.wanted_volumes:
+            if device.get("source_type") == "volume":
+                continue
+            device["uuid"] = self.cloud.cinder.volume_create_for_server(
+                server.project_id,
+                server.user_id,
+                int(device.get("volume_size") or 1),
+                image_id=device.get("uuid") if device.get("source_type") == "image" else None,
+                volume_type=device.get("volume_type"),
+            )
+            device["made"] = True
+
+    def _attach_volumes(self, server: Server) -> None:
         cinder = self.cloud.cinder
         for index, device in enumerate(server.wanted_volumes):
-            if device.get("source_type") == "volume":
-                volume_id = str(device["uuid"])
-            else:
-                volume_id = cinder.volume_create_for_server(
-                    server.project_id, server.user_id, int(device.get("volume_size") or 1),
-                    image_id=device.get("uuid") if device.get("source_type") == "image" else None,
-                    volume_type=device.get("volume_type"),
-                )  # fmt: skip
-            boot = _boot_index(device)
-            letter = "a" if boot == 0 else "bcdefghijklmnopqrstuvwxyz"[index]
+            volume_id, boot = str(device["uuid"]), _boot_index(device)
             held = Attachment(
-                volume_id, cinder.attach_reserve(volume_id, server.id, server.project_id), self.cloud.ids.uuid(),
-                f"/dev/vd{letter}", delete_on_termination=bool(device.get("delete_on_termination")), boot_index=boot,
-            )  # fmt: skip
+                volume_id,
+                cinder.attach_reserve(volume_id, server.id, server.project_id),
+                self.cloud.ids.uuid(),
+                f"/dev/vd{'a' if boot == 0 else 'bcdefghijklmnopqrstuvwxyz'[index]}",
+                delete_on_termination=bool(device.get("delete_on_termination")),
+                boot_index=boot,
+            )
             cinder.attach_complete(held.attachment_id, held.device, server.host or "")
             held.ready = True
             server.attachments[volume_id] = held
