@@ -59,7 +59,7 @@ def _scalar(value: Any) -> Any:
 def _key(key: Any) -> str:
     if not isinstance(key, str):
         problem = f"cannot store the key {key!r}: keys of JSON objects are texts"
-        raise ValueError(problem)  # noqa: TRY004 - one error class for all that cannot be stored
+        raise ValueError(problem)
     return check_text(str(key))
 
 

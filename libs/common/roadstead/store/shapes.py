@@ -55,8 +55,8 @@ def rebuilt(row: Row, copy: Callable[[str, Any], Any]) -> Row:
     if row.work.cause:
         work = dict(row.work.__dict__)
         work["cause"] = to_plain(row.work.cause)
-        fields["work"] = _unchecked(Work, work)
-    made: Row = _unchecked(Row, fields)
+        fields["work"] = assembled(Work, work)
+    made: Row = assembled(Row, fields)
     return made
 
 
@@ -67,7 +67,8 @@ def copied_row(row: Row) -> Row:
     )
 
 
-def _unchecked(kind: Any, fields: dict[str, Any]) -> Any:
+def assembled(kind: Any, fields: dict[str, Any]) -> Any:
+    """A dataclass object from all of its fields, unchecked."""
     # dataclasses.replace calls __init__ with thirty arguments; a simulation spends most of its time there.
     made = object.__new__(kind)
     made.__dict__.update(fields)

@@ -1,0 +1,1 @@
+"""Alembic's folder: `versions` holds the revisions, oldest first by their number."""
