@@ -206,19 +206,19 @@ def _log_in(client: _Client, ticket: _Ticket) -> Access | RawAnswer:
     except ka_exceptions.HttpError as error:
         if error.response is None:
             raise NotSent(Verdict.UNAVAILABLE, f"the login failed: {error}") from None
-        return RawAnswer(error.response.status_code, _headers(error.response), error.response.content or b"")
+        return RawAnswer(
+            error.response.status_code, headers_of(error.response), error.response.content or b""
+        )
     except (
         ka_exceptions.ClientException,
         requests.exceptions.RequestException,
         ValueError,
         KeyError,
     ) as error:
-        raise _silence(error) from error
+        raise silence(error) from error
 
 
-def _send(
-    client: _Client, request: Outgoing, ticket: _Ticket, ends: float, connect: float
-) -> RawAnswer:
+def _send(client: _Client, request: Outgoing, ticket: _Ticket, ends: float, connect: float) -> RawAnswer:
     left = ends - time.monotonic()
     if left <= 0:
         raise NotSent(Verdict.UNAVAILABLE, "no thread of the region came free in time")
@@ -241,14 +241,14 @@ def _send(
             timeout=(min(connect, left), left),
         )
         with response:
-            return RawAnswer(response.status_code, _headers(response), _body(response, ends))
+            return RawAnswer(response.status_code, headers_of(response), body_of(response, ends))
     except (
         ka_exceptions.ClientException,
         requests.exceptions.RequestException,
         urllib3.exceptions.HTTPError,
         OSError,
     ) as error:
-        raise _silence(error) from error
+        raise silence(error) from error
 
 
 def _access(ref: AccessInfoV3) -> Access:
@@ -268,11 +268,11 @@ def _access(ref: AccessInfoV3) -> Access:
     )
 
 
-def _headers(response: requests.Response) -> dict[str, str]:
+def headers_of(response: requests.Response) -> dict[str, str]:
     return {name.lower(): value for name, value in response.headers.items()}
 
 
-def _body(response: requests.Response, ends: float) -> bytes:
+def body_of(response: requests.Response, ends: float = float("inf")) -> bytes:
     """The whole body; a server that drips it is left at the deadline, or the thread would never come back."""
     chunks: list[bytes] = []
     size = 0
@@ -286,7 +286,7 @@ def _body(response: requests.Response, ends: float) -> bytes:
     return b"".join(chunks)
 
 
-def _silence(error: BaseException) -> NotSent | Unanswered:
+def silence(error: BaseException) -> NotSent | Unanswered:
     """What a transport fault means: nothing left, or nobody knows."""
     if any(isinstance(each, _NEVER_LEFT) for each in _causes(error)):
         return NotSent(Verdict.UNAVAILABLE, str(error), connecting=True)
