@@ -1,0 +1,177 @@
+"""What must hold before a pass may touch the cloud (behaviour.md section 0.3 of resources.md, REF-001, REF-003, REF-007)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from roadstead.reconcile.decision import Code, Retry, Yield
+from roadstead.reconcile.gate import GateRule, Held, Open, Waiting, before_delete, take_references, view_of
+from roadstead.reconcile.kind import Need
+from roadstead.reconcile.status import status_document
+from roadstead.reconcile.views import Directory, RequestFailed
+from roadstead.store.api import Row
+from roadstead.subjects import Key
+
+from .test_ingest_rules import ingest, spec
+from .toy import KEY, PROJECT, REGION
+
+NETWORK = "33333333-3333-4333-8333-333333333333"
+IDENTITY = "44444444-4444-4444-8444-444444444444"
+
+
+class Owners:
+    """Answers reference.add with what stands in `rows`, counting."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self.asked: list[tuple[str, Mapping[str, Any]]] = []
+        self.silent = False
+
+    async def request(self, subject: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.asked.append((subject, payload))
+        if self.silent:
+            raise RequestFailed("no answer")
+        return self.rows.get(
+            (payload["kind"], payload["id"]), {"error": {"code": "UNKNOWN", "message": "no such resource"}}
+        )
+
+
+def row(**metadata: str) -> Row:
+    made, _ = ingest(None, spec(metadata=metadata), 5)
+    assert made is not None
+    return made
+
+
+def target(
+    kind: str, ident: str, *, state: str = "provisioned", region: str = REGION, **metadata: Any
+) -> dict[str, Any]:
+    base = replace(row(), key=Key(region, PROJECT, kind, ident), resource_version=3)
+    base = replace(base, metadata={**base.metadata, **metadata})
+    base = replace(base, status={"provisioningStatus": state, "observedGeneration": 1})
+    return {"ok": True, "target": status_document(base)}
+
+
+async def test_references_are_taken_once_and_the_identity_comes_with_the_network() -> None:
+    owners, directory = Owners(), Directory()
+    owners.rows["network", NETWORK] = target("network", NETWORK, identityId=IDENTITY)
+    owners.rows["identity", IDENTITY] = target("identity", IDENTITY)
+    opened = await take_references(row(), (Need("network", NETWORK),), directory, owners)
+    assert isinstance(opened, Open)
+    assert opened.identity == IDENTITY
+    assert set(opened.granted) == {f"network/{NETWORK}", f"identity/{IDENTITY}"}
+    assert [s for s, _ in owners.asked] == ["rpc.network.reference.add", "rpc.identity.reference.add"]
+    held = replace(row(), references=opened.granted)
+    again = await take_references(held, (Need("network", NETWORK),), directory, owners)
+    assert isinstance(again, Open)
+    assert again.granted == {}
+    assert len(owners.asked) == 2
+
+
+async def test_an_unknown_reference_is_a_consistency_error() -> None:
+    held = await take_references(row(), (Need("network", NETWORK),), Directory(), Owners())
+    assert isinstance(held, Held)
+    assert held.rule is GateRule.REFERENCE_UNKNOWN
+    assert isinstance(held.outcome, Retry)
+    assert held.outcome.code is Code.CONSISTENCY
+
+
+async def test_a_reference_into_another_region_does_not_exist() -> None:
+    owners = Owners()
+    other = "99999999-9999-4999-8999-999999999999"
+    owners.rows["network", NETWORK] = target("network", NETWORK, region=other, identityId=IDENTITY)
+    held = await take_references(row(), (Need("network", NETWORK),), Directory(), owners)
+    assert isinstance(held, Held)
+    assert held.rule is GateRule.REFERENCE_UNKNOWN
+
+
+async def test_a_lost_race_with_a_deletion_yields() -> None:
+    owners = Owners()
+    owners.rows["network", NETWORK] = {"error": {"code": "DELETING", "message": "going"}}
+    held = await take_references(row(identityId=IDENTITY), (Need("network", NETWORK),), Directory(), owners)
+    assert isinstance(held, Held)
+    assert isinstance(held.outcome, Yield)
+
+
+async def test_ref_007_a_dependency_that_is_not_provisioned_is_waited_for_by_name() -> None:
+    owners = Owners()
+    owners.rows["network", NETWORK] = target("network", NETWORK, state="provisioning", identityId=IDENTITY)
+    owners.rows["identity", IDENTITY] = target("identity", IDENTITY)
+    held = await take_references(row(), (Need("network", NETWORK),), Directory(), owners)
+    assert isinstance(held, Waiting)
+    assert isinstance(held.outcome, Yield)
+    assert NETWORK in held.outcome.message
+    assert f"network/{NETWORK}" in held.granted
+
+
+async def test_ref_007_an_identity_that_is_not_provisioned_is_waited_for() -> None:
+    owners = Owners()
+    owners.rows["identity", IDENTITY] = target("identity", IDENTITY, state="error")
+    held = await take_references(row(identityId=IDENTITY), (), Directory(), owners)
+    assert isinstance(held, Waiting)
+    assert held.rule is GateRule.NOT_READY
+
+
+async def test_an_owner_that_does_not_answer_is_waited_for_and_nothing_is_assumed() -> None:
+    owners = Owners()
+    owners.silent = True
+    held = await take_references(row(identityId=IDENTITY), (), Directory(), owners)
+    assert isinstance(held, Held)
+    assert isinstance(held.outcome, Yield)
+
+
+def test_ref_003_a_delete_with_consumers_waits_and_names_them() -> None:
+    held = before_delete(
+        replace(row(), deleting=True, consumers=("servers.region.unikorn-cloud.org/x",)),
+        Directory(),
+        lambda _: True,
+    )
+    assert isinstance(held, Held)
+    assert isinstance(held.outcome, Yield)
+    assert held.outcome.code is Code.IN_USE
+    assert "servers.region.unikorn-cloud.org/x" in held.outcome.message
+    assert held.publish == ()
+
+
+def test_ref_024_a_cascade_deletes_our_consumers_and_leaves_external_ones() -> None:
+    consumers = (f"servers.region.unikorn-cloud.org/{NETWORK}", "clusters.example.org/1")
+    held = before_delete(
+        replace(row(), deleting=True, cascade=True, consumers=consumers), Directory(), lambda _: True
+    )
+    assert isinstance(held, Held)
+    assert [(p.key.kind, p.key.id, p.body["delete"]) for p in held.publish] == [("server", NETWORK, True)]
+
+
+def test_ref_001_without_a_granted_identity_nothing_was_ever_written() -> None:
+    held = before_delete(replace(row(identityId=IDENTITY), deleting=True), Directory(), lambda _: True)
+    assert isinstance(held, Held)
+    assert held.done
+
+
+def test_ref_001_an_identity_without_a_project_is_unrealized() -> None:
+    directory = Directory()
+    directory.put(view_of(target("identity", IDENTITY, state="provisioning")["target"]))
+    going = replace(row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": 1})
+    held = before_delete(going, directory, lambda _: False)
+    assert isinstance(held, Held)
+    assert held.done
+
+
+def test_an_identity_nobody_has_heard_of_is_unknown_and_not_absent() -> None:
+    going = replace(row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": 1})
+    held = before_delete(going, Directory(), lambda _: False)
+    assert isinstance(held, Held)
+    assert isinstance(held.outcome, Retry)
+    assert held.outcome.code is Code.UNKNOWN
+
+
+def test_ref_002_a_realized_identity_lets_the_delete_through_whatever_the_status() -> None:
+    going = replace(
+        row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": 1}, status={}
+    )
+    opened = before_delete(going, Directory(), lambda _: True)
+    assert isinstance(opened, Open)
+    assert opened.identity == IDENTITY
+
+
+def test_the_key_of_a_row_is_the_consumer_string() -> None:
+    assert KEY.reference == f"volumes.region.unikorn-cloud.org/{KEY.id}"
