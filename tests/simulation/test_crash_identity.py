@@ -1,10 +1,10 @@
 """An identity is made and removed while its service is killed at every await between two effects."""
 
-from roadstead_identity.__main__ import SERVICE as IDENTITY
-
 from tests.world.admin import Admin
 from tests.world.sim import SimWorld
 from tests.world.virtual import run_virtual
+
+from roadstead_identity.__main__ import SERVICE as IDENTITY
 
 
 async def life(kill_at: int | None) -> tuple[int, list[str], int]:

@@ -1,9 +1,9 @@
 """Identities through the whole product on virtual time."""
 
-from roadstead_identity.__main__ import SERVICE as IDENTITY
-
 from tests.world.sim import SimWorld
 from tests.world.virtual import run_virtual
+
+from roadstead_identity.__main__ import SERVICE as IDENTITY
 
 
 def test_an_identity_is_realized_and_removed() -> None:
