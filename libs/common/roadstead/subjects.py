@@ -92,7 +92,9 @@ def parse_key(subject: str) -> Key:
         except ValueError:
             raise BadSubject(f"the {name} in the subject is not a lower-case UUID") from None
     if not _TOKEN.match(project):
-        raise BadSubject("the project in the subject is not an id of letters, digits, _ and - (or _ for none)")
+        raise BadSubject(
+            "the project in the subject is not an id of letters, digits, _ and - (or _ for none)"
+        )
     if kind not in KINDS:
         raise BadSubject(f"the kind in the subject is none of {', '.join(KINDS)}")
     return Key(region, project, kind, ident)
@@ -208,6 +210,13 @@ class ConsumerSettings:
     subjects: tuple[str, ...]
     ack_wait: float = 30.0
     max_ack_pending: int = 256
+    headers_only: bool = False
+
+
+# A spec whose subject names no known kind matches no owner's consumer; one service looks at every subject (the bodies do
+# not travel) and answers for those.
+STRAYS_TO = "identity"
+STRAYS = ConsumerSettings("SPEC", f"{STRAYS_TO}-strays", ("spec.>",), headers_only=True)
 
 
 def consumers_of(service: str) -> tuple[ConsumerSettings, ...]:
@@ -217,7 +226,8 @@ def consumers_of(service: str) -> tuple[ConsumerSettings, ...]:
         return ()
     specs = tuple(f"spec.*.*.{kind}.*" for kind in kinds)
     seen = tuple(f"observed.*.*.{kind}.*" for kind in kinds)
-    return (
+    own = (
         ConsumerSettings("SPEC", f"{service}-spec", specs),
         ConsumerSettings("OBSERVED", f"{service}-observed", seen),
     )
+    return (*own, STRAYS) if service == STRAYS_TO else own

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from roadstead.bus.failures import PublishFailed
 from roadstead.clock import parse_time
 from roadstead.cloud.credentials import Keyring
 from roadstead.events import ObservedMessage, Refusal, read_json, read_spec
@@ -31,14 +32,6 @@ class Publisher(Protocol):
     async def publish(self, subject: str, payload: bytes, headers: Mapping[str, str]) -> tuple[int, int]:
         """Store one message in its stream; (epoch, sequence) of it.  PublishFailed when it is not known to be stored."""
         ...
-
-
-class PublishFailed(Exception):
-    """The broker did not acknowledge; whether it stored the message is unknown.  `expected`: a compare-and-set lost."""
-
-    def __init__(self, text: str, *, conflict: bool = False) -> None:
-        super().__init__(text)
-        self.conflict = conflict
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from roadstead.bus.failures import RequestFailed
 from roadstead.subjects import Key
 
 
@@ -66,5 +67,4 @@ class Requests(Protocol):
         ...
 
 
-class RequestFailed(Exception):
-    """No answer within the deadline: unknown whether it was done; such requests are safe to repeat."""
+__all__ = ["Directory", "RequestFailed", "Requests", "StatusView"]
