@@ -35,7 +35,7 @@ class Volumes:
 
     @route("GET", "/v3/{project}/volumes")
     @route("GET", "/v3/volumes")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         def brief(row: Row) -> JsonObject:
             return {"id": row["id"], "name": row["name"], "links": self._links(ctx, row)}
 

@@ -71,7 +71,7 @@ class Glance(Service):
     # --------------------------------------------------------------- lists
 
     @route("GET", "/v2/images")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         rows = [row for row in self._candidates(ctx) if self._passes(ctx, row)]
         rows = sort_rows(ctx, rows[::-1], lambda row, key: row.get(key), "created_at", True)
         return answer(glance_page(ctx, rows, lambda row: row["id"], self.show))

@@ -154,7 +154,7 @@ def check_gateway(gateway: Address | None, pools: Iterable[Pool]) -> None:
 def check_no_overlap(network: Network, others: Iterable[Network], network_id: str) -> None:
     """Refuse (400) a subnet that overlaps another one of the same network."""
     for other in others:
-        if other.version == network.version and other.overlaps(network):  # type: ignore[arg-type]  # versions equal
+        if other.version == network.version and other.overlaps(network):
             raise AddressError(
                 400,
                 "InvalidInput",

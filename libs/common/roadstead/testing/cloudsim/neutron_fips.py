@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .base import Ctx, JsonObject, answer, nothing, route
+from .base import ApiError, Ctx, JsonObject, answer, nothing, route
 from .ids import seconds_z
 from .neutron_networks import NOT_FOUND as NETWORK_NOT_FOUND
 from .neutron_ports import NOT_FOUND as PORT_NOT_FOUND
@@ -31,7 +31,7 @@ class FloatingIps:
         self.state = neutron.state
 
     @route("GET", "/v2.0/floatingips")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         return self.neutron.listing(ctx, "floatingips", self.state.floating_ips, self.show)
 
     @route("GET", "/v2.0/floatingips/{id}")
@@ -65,7 +65,6 @@ class FloatingIps:
             raise self._bad(f"Network {network_id} does not contain any IPv4 subnet")
         floating_id = self.neutron.cloud.ids.uuid()
         wanted: JsonObject = {"ip_address": address} if address else {"subnet_id": subnets[0]["id"]}
-        # The address is reserved last, so that a refused association leaves nothing behind.
         found = self._association(ctx, body, network["id"], project) if body.get("port_id") else None
         now = seconds_z(ctx.now)
         row: Row = {
@@ -76,8 +75,6 @@ class FloatingIps:
             "qos_network_policy_id": None, "qos_policy_id": None, "tags": [],
             "created_at": now, "updated_at": now, "revision_number": 0,
         }  # fmt: skip
-        if found is not None:
-            self._refuse_second(row, found, "pending allocation")
         port = self.state.add_port(
             ctx.now,
             network["id"],
@@ -88,6 +85,12 @@ class FloatingIps:
             status="N/A",
         )
         row["floating_ip_address"] = port["fixed_ips"][0]["ip_address"]
+        if found is not None:
+            try:
+                self._refuse_second(row, found)
+            except ApiError:
+                self.state.drop_port(port)
+                raise
         self.state.floating_ips.add(row)
         if found is not None:
             self._join(row, found)
@@ -100,7 +103,7 @@ class FloatingIps:
         ctx.only(body, WRITABLE)
         if body.get("port_id"):
             found = self._association(ctx, body, row["floating_network_id"], row["project_id"])
-            self._refuse_second(row, found, row["floating_ip_address"])
+            self._refuse_second(row, found)
             self._join(row, found)
         elif "port_id" in body or not body:
             # An update that names no port takes the address off its port.
@@ -182,8 +185,9 @@ class FloatingIps:
             )
         return port, router, address
 
-    def _refuse_second(self, row: Row, found: tuple[Row, Row, str], address: str) -> None:
+    def _refuse_second(self, row: Row, found: tuple[Row, Row, str]) -> None:
         port, _, fixed = found
+        address = row["floating_ip_address"]
         for other in self.state.floating_ips.where("port_id", port["id"]):
             if other["id"] != row["id"] and other["fixed_ip_address"] == fixed:
                 raise self.neutron.error(

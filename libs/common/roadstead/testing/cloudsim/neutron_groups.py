@@ -25,7 +25,7 @@ class Groups:
         self.state = neutron.state
 
     @route("GET", "/v2.0/security-groups")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         self.state.default_group(ctx.now, ctx.project_id)
         return self.neutron.listing(ctx, "security_groups", self.state.groups, self.show)
 

@@ -46,7 +46,7 @@ class Networks:
         self.state = neutron.state
 
     @route("GET", "/v2.0/networks")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         return self.neutron.listing(
             ctx, "networks", self.state.networks, self.show, self.neutron.visible_network
         )

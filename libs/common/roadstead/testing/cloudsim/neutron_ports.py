@@ -37,7 +37,7 @@ class Ports:
         self.state = neutron.state
 
     @route("GET", "/v2.0/ports")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         return self.neutron.listing(ctx, "ports", self.state.ports, self.show)
 
     @route("GET", "/v2.0/ports/{id}")

@@ -21,7 +21,7 @@ class Quotas:
         self.state = neutron.state
 
     @route("GET", "/v2.0/quotas")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         ctx.require(ctx.is_admin, "get_quota")
         rows = [{"project_id": p, "tenant_id": p, **self._limits(p)} for p in sorted(self.state.quotas)]
         return answer({"quotas": rows})

@@ -33,7 +33,7 @@ class Routers:
         self.state = neutron.state
 
     @route("GET", "/v2.0/routers")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         return self.neutron.listing(ctx, "routers", self.state.routers, self.show)
 
     @route("GET", "/v2.0/routers/{id}")

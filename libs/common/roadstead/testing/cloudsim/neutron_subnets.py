@@ -35,7 +35,7 @@ class Subnets:
         self.state = neutron.state
 
     @route("GET", "/v2.0/subnets")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         return self.neutron.listing(
             ctx, "subnets", self.state.subnets, self.show, self.neutron.visible_subnet
         )

@@ -32,7 +32,7 @@ class LoadBalancers:
         self.state = octavia.state
 
     @lbaas("GET", "/loadbalancers")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         return self.octavia.listing(ctx, "loadbalancers", self.state.lbs, self.show)
 
     @lbaas("GET", "/loadbalancers/{id}")

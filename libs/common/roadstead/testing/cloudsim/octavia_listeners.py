@@ -43,7 +43,7 @@ class Listeners:
         self.state = octavia.state
 
     @lbaas("GET", "/listeners")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         return self.octavia.listing(ctx, "listeners", self.state.listeners, self.show)
 
     @lbaas("GET", "/listeners/{id}")

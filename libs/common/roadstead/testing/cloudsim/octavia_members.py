@@ -28,7 +28,7 @@ class Members:
         self.state = octavia.state
 
     @lbaas("GET", "/pools/{pool}/members")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         pool = self._pool(ctx)
         return self.octavia.listing(
             ctx, "members", self.state.members.where("_pool", pool["id"]), self.octavia.shown

@@ -35,7 +35,7 @@ class Monitors:
         self.state = octavia.state
 
     @lbaas("GET", "/healthmonitors")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         return self.octavia.listing(ctx, "healthmonitors", self.state.monitors, self.show)
 
     @lbaas("GET", "/healthmonitors/{id}")

@@ -34,7 +34,7 @@ class Pools:
         self.state = octavia.state
 
     @lbaas("GET", "/pools")
-    def list(self, ctx: Ctx) -> Response:
+    def index(self, ctx: Ctx) -> Response:
         return self.octavia.listing(ctx, "pools", self.state.pools, self.show)
 
     @lbaas("GET", "/pools/{id}")

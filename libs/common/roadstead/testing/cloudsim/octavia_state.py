@@ -117,7 +117,7 @@ class LoadBalancerState:
         self._settle_parts(lb_id, parts, failed)
 
     def _settle_parts(self, lb_id: str, parts: list[str], failed: bool = False) -> None:
-        """End what is pending on these parts (all of the load balancer's when none are named)."""
+        """End what is pending on these parts; parts that are gone or stranded are left alone."""
         for part in self.parts_of(lb_id):
             if part["id"] not in parts or part["_stranded"]:
                 continue

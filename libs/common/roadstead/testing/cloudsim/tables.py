@@ -17,6 +17,8 @@ class Table:
 
     def __init__(self, *indexed: str) -> None:
         self._rows: dict[str, Row] = {}
+        self._order: dict[str, int] = {}
+        self._made = 0
         self._indexes: dict[str, dict[Any, dict[str, Row]]] = {field: {} for field in indexed}
 
     def __len__(self) -> int:
@@ -35,6 +37,8 @@ class Table:
     def add(self, row: Row) -> Row:
         """Store a new row and return it."""
         self._rows[row["id"]] = row
+        self._order[row["id"]] = self._made
+        self._made += 1
         for field in self._indexes:
             self._enter(field, row)
         return row
@@ -43,6 +47,7 @@ class Table:
         """Take the row out; None when it is already gone."""
         row = self._rows.pop(row_id, None)
         if row is not None:
+            del self._order[row_id]
             for field in self._indexes:
                 self._leave(field, row)
         return row
@@ -63,7 +68,7 @@ class Table:
         index = self._indexes.get(field)
         if index is None:
             return [row for row in self._rows.values() if _key(field, row.get(field)) == _key(field, value)]
-        return list(index.get(_key(field, value), {}).values())
+        return self._in_order(index.get(_key(field, value), {}))
 
     def narrowest(self, wanted: Iterable[tuple[str, str]]) -> list[Row]:
         """Return the smallest indexed candidate set for equality filters, all rows when none helps."""
@@ -74,7 +79,11 @@ class Table:
                 found = index.get(_key(field, value), {})
                 if len(found) < len(best):
                     best = found
-        return list(best.values())
+        return list(best.values()) if best is self._rows else self._in_order(best)
+
+    def _in_order(self, bucket: dict[str, Row]) -> list[Row]:
+        # A changed row enters its bucket anew; lists still come in the order of making.
+        return sorted(bucket.values(), key=lambda row: self._order[row["id"]])
 
     def _enter(self, field: str, row: Row) -> None:
         self._indexes[field].setdefault(_key(field, row.get(field)), {})[row["id"]] = row
