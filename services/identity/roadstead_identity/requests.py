@@ -47,7 +47,9 @@ async def take_region_secret(assembly: Assembly, payload: Mapping[str, Any]) -> 
     try:
         await assembly.platform.broker.publish(credential_subject(region, None), dump(dict(document)), {})
     except PublishFailed:
-        return error_reply("UNAVAILABLE", "the broker did not store the credentials; it is safe to try again", 503)
+        return error_reply(
+            "UNAVAILABLE", "the broker did not store the credentials; it is safe to try again", 503
+        )
     assembly.platform.keyring.put_region_secret(region, wanted, int(document["version"]))
     await assembly.platform.store.wake([("region", region)], {"reason": "credentials"})
     assembly.runner.nudge()
