@@ -25,9 +25,7 @@ class SdkAdministrator:
     def __init__(self, cloud: str | None = None, openrc: Mapping[str, str] | None = None) -> None:
         try:
             if openrc is not None:
-                self._connection = openstack.connection.Connection(
-                    load_yaml_config=False, load_envvars=False, app_name="roadstead", **_arguments(openrc)
-                )
+                self._connection = openstack.connection.Connection(app_name="roadstead", **_arguments(openrc))
             else:
                 self._connection = openstack.connect(cloud=cloud, app_name="roadstead")
             endpoint = str(self._connection.config.get_auth_args()["auth_url"])
@@ -79,7 +77,6 @@ def _arguments(openrc: Mapping[str, str]) -> dict[str, Any]:
     apart = {
         "OS_REGION_NAME": "region_name",
         "OS_CACERT": "cacert",
-        "OS_CLOUD": "cloud",
         "OS_AUTH_TYPE": "auth_type",
     }
     plain = {

@@ -30,6 +30,7 @@ from roadstead.cloud.settings import CloudSettings
 
 _BODY_LIMIT = 64 * 1024 * 1024
 _CHUNK = 64 * 1024
+_LEAST_TIME = 0.05  # a request with less time left would only be doubted
 _T = TypeVar("_T")
 
 # Faults that happen before the first byte of the request is on the wire.
@@ -220,7 +221,7 @@ def _log_in(client: _Client, ticket: _Ticket) -> Access | RawAnswer:
 
 def _send(client: _Client, request: Outgoing, ticket: _Ticket, ends: float, connect: float) -> RawAnswer:
     left = ends - time.monotonic()
-    if left <= 0:
+    if left < _LEAST_TIME:
         raise NotSent(Verdict.UNAVAILABLE, "no thread of the region came free in time")
     ticket.leave()
     try:
