@@ -24,6 +24,12 @@ CONNECT_TIMEOUT = 10.0
 STATEMENT_TIMEOUT = 30.0
 LOCK_TIMEOUT = 10.0
 STATEMENT_CACHE = 512
+# Every statement of the store is written for an index and joins by primary key.  What the planner may not choose it cannot choose
+# by mistake while a table has grown and its statistics have not: a claim that reads the whole queue.  Compiling takes longer than
+# any of these statements.
+PLANNER = {f"enable_{way}": "off" for way in ("seqscan", "bitmapscan", "hashjoin", "mergejoin")} | {
+    "jit": "off"
+}
 MOST_CONFLICTS = 40
 LONGEST_PAUSE = 1.0
 
@@ -123,7 +129,7 @@ class Session:
             "timezone": "UTC",
             "lock_timeout": f"{LOCK_TIMEOUT * 1000:.0f}",
             "idle_in_transaction_session_timeout": f"{STATEMENT_TIMEOUT * 1000:.0f}",
-            "jit": "off",  # compiling takes longer than any of these statements
+            **PLANNER,
             **({"role": role} if role else {}),
         }
         self._pool: Any = None

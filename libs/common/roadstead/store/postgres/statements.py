@@ -56,11 +56,12 @@ class Statements:
         )
 
     @cached_property
-    def lock(self) -> str:
-        """Wait for the row and keep it until the end of the transaction; nothing when it is not there."""
+    def load_locked(self) -> str:
+        """The same once the row is free, kept until the end of the transaction; no record when there is no row."""
         return (
-            f"SELECT 1 FROM {self.schema}.resource r JOIN {self.schema}.work w USING (kind, id)"
-            " WHERE r.kind = $1 AND r.id = $2 FOR UPDATE OF r, w"
+            f"SELECT {NOW} AS now, r.xmin AS row_version, w.xmin AS work_version, {self.selected}"
+            f" FROM {self.schema}.resource r JOIN {self.schema}.work w USING (kind, id)"
+            " WHERE r.kind = $2 AND r.id = $3 FOR UPDATE OF r, w"
         )
 
     def update(self, row: Sequence[str], work: Sequence[str], outbox: bool, history: bool) -> str:
@@ -271,8 +272,9 @@ class Statements:
         )
 
     @cached_property
-    def document_lock(self) -> str:
-        return f"SELECT 1 FROM {self.schema}.document WHERE name = $1 FOR UPDATE"
+    def document_load_locked(self) -> str:
+        """The same once the document is free; no record when there is none."""
+        return f"SELECT {NOW} AS now, d.xmin AS version, d.body FROM {self.schema}.document d WHERE d.name = $2 FOR UPDATE"
 
     @cached_property
     def document_insert(self) -> str:

@@ -127,16 +127,16 @@ class PostgresStore:
     async def _change(self, key: Key, rule: RowRule, link: Link, conflicts: int) -> Change:
         try:
             if conflicts < OPTIMISTIC_TRIES:
-                return await self._change_once(key, rule, link)
+                return await self._apply(key, rule, link, None)
             async with link.transaction():
-                await link.fetch(self._sql.lock, key.kind, key.id)
-                return await self._change_once(key, rule, link)
+                locked = await link.fetchrow(self._sql.load_locked, self._time(), key.kind, key.id)
+                return await self._apply(key, rule, link, locked)
         except _NoPartition as missing:
             await make_partitions(link, self.schema, missing.days)
             raise Moved from missing
 
-    async def _change_once(self, key: Key, rule: RowRule, link: Link) -> Change:
-        record = await link.fetchrow(self._sql.load, self._time(), key.kind, key.id)
+    async def _apply(self, key: Key, rule: RowRule, link: Link, locked: Any) -> Change:
+        record = locked or await link.fetchrow(self._sql.load, self._time(), key.kind, key.id)
         stored = row_from(record) if record["kind"] is not None else None
         made = rule(stored, record["now"])
         change = checked_change(key, stored, stored, made)
@@ -295,13 +295,13 @@ class PostgresStore:
 
     async def _change_document(self, name: str, rule: DocumentRule, link: Link, conflicts: int) -> Any:
         if conflicts < OPTIMISTIC_TRIES:
-            return await self._change_document_once(name, rule, link)
+            return await self._apply_document(name, rule, link, None)
         async with link.transaction():
-            await link.fetch(self._sql.document_lock, name)
-            return await self._change_document_once(name, rule, link)
+            locked = await link.fetchrow(self._sql.document_load_locked, self._time(), name)
+            return await self._apply_document(name, rule, link, locked)
 
-    async def _change_document_once(self, name: str, rule: DocumentRule, link: Link) -> Any:
-        record = await link.fetchrow(self._sql.document_load, self._time(), name)
+    async def _apply_document(self, name: str, rule: DocumentRule, link: Link, locked: Any) -> Any:
+        record = locked or await link.fetchrow(self._sql.document_load, self._time(), name)
         stored, version = record["body"], record["version"]
         kept = copy_plain(stored)
         body, result = rule(stored, record["now"])

@@ -1,0 +1,278 @@
+"""Migrations: one runner at a time, resumable, one head, and a store that refuses what is behind."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from roadstead.store import migrate as migrate_module
+from roadstead.store.api import SchemaBehind
+from roadstead.store.migrate import drop_schema, migrate
+from roadstead.store.postgres import PostgresStore, revisions
+from roadstead.store.postgres.names import driver_url, sqlalchemy_url
+from roadstead.store.postgres.revisions import MigrationRefused
+from roadstead.store.postgres.tables import tables_of
+from roadstead.testing.servers import PostgresServer
+
+from .conftest import SCHEMA
+from .rows import blank, existing, key, put
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def database_template() -> str:
+    """These tests begin with an empty database."""
+    return "template1"
+
+
+@pytest.fixture
+async def admin(database_url: str) -> AsyncIterator[Any]:
+    connection = await asyncpg.connect(database_url, timeout=10)
+    yield connection
+    await connection.close(timeout=5)
+
+
+@pytest.fixture
+def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the migrations that the test may add to; its folder of revisions."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(revisions.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(revisions, "MIGRATIONS", folder)
+    revisions.known_revisions.cache_clear()
+    yield folder / "versions"
+    revisions.known_revisions.cache_clear()
+
+
+def revision(name: str, after: str, *statements: str) -> str:
+    lines = "\n".join(f"    op.execute({s!r})" for s in statements) or "    pass"
+    return (
+        f'from alembic import op\nrevision = "{name}"\ndown_revision = "{after}"\n\ndef upgrade():\n{lines}\n'
+    )
+
+
+async def version(admin: Any, schema: str = SCHEMA) -> Any:
+    return await admin.fetchval(f"SELECT version_num FROM {schema}.alembic_version")
+
+
+async def sleeping_backend(admin: Any) -> int:
+    """The pid of the session that executes pg_sleep in this database."""
+    query = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND datname = current_database()"
+    for _ in range(500):
+        if pid := await admin.fetchval(query):
+            return int(pid)
+        await asyncio.sleep(0.02)
+    raise AssertionError("nobody sleeps")
+
+
+async def opens(url: str, schema: str = SCHEMA, **options: Any) -> None:
+    store = PostgresStore(url, schema, **options)
+    await store.open()
+    await store.close()
+
+
+async def test_the_migrated_schema_is_the_one_that_the_statements_are_made_from(database_url: str) -> None:
+    await migrate(database_url, [SCHEMA])
+
+    def differences(connection: Connection) -> list[Any]:
+        connection.exec_driver_sql(f"SET search_path TO {SCHEMA}")
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "compare_server_default": True}
+        )
+        found: list[Any] = compare_metadata(context, tables_of(None))
+        return [d for d in found if "alembic_version" not in str(d)]
+
+    engine = create_async_engine(sqlalchemy_url(database_url))
+    async with engine.connect() as connection:
+        assert await connection.run_sync(differences) == []
+    await engine.dispose()
+
+
+async def test_a_store_refuses_a_schema_that_was_never_migrated(database_url: str) -> None:
+    with pytest.raises(SchemaBehind, match="never migrated: run `roadstead migrate`"):
+        await opens(database_url)
+
+
+async def test_a_store_refuses_a_schema_that_is_behind(database_url: str, scripts: Path) -> None:
+    await migrate(database_url, [SCHEMA])
+    (scripts / "0002_more.py").write_text(revision("0002", "0001"))
+    revisions.known_revisions.cache_clear()
+    with pytest.raises(SchemaBehind, match="at 0001 and not at 0002: run `roadstead migrate`"):
+        await opens(database_url)
+    await migrate(database_url, [SCHEMA])
+    await opens(database_url)
+
+
+async def test_a_store_takes_a_schema_of_a_newer_program(database_url: str, admin: Any) -> None:
+    """While replicas are upgraded one by one the older ones keep running: revisions only widen."""
+    await migrate(database_url, [SCHEMA])
+    await admin.execute(f"UPDATE {SCHEMA}.alembic_version SET version_num = '9999'")
+    await opens(database_url)
+
+
+async def test_three_runners_at_once_migrate_once_and_all_end_well(
+    database_url: str, admin: Any, scripts: Path
+) -> None:
+    (scripts / "0002_slow.py").write_text(
+        revision(
+            "0002", "0001", "CREATE TABLE once (n int)", "SELECT pg_sleep(0.3)", "INSERT INTO once VALUES (1)"
+        )
+    )
+    await asyncio.gather(*(migrate(database_url, [SCHEMA, "other"]) for _ in range(3)))
+    for schema in (SCHEMA, "other"):
+        assert await version(admin, schema) == "0002"
+        assert await admin.fetchval(f"SELECT count(*) FROM {schema}.once") == 1
+
+
+async def test_a_run_that_stopped_half_way_is_resumed(database_url: str, admin: Any, scripts: Path) -> None:
+    second = scripts / "0002_second.py"
+    second.write_text(revision("0002", "0001", "CREATE TABLE made (n int)", "SELECT 1/0"))
+    (scripts / "0003_third.py").write_text(revision("0003", "0002", "CREATE TABLE last (n int)"))
+    with pytest.raises(Exception, match="division by zero"):
+        await migrate(database_url, [SCHEMA])
+    assert await version(admin) == "0001"
+    assert await admin.fetchval(f"SELECT to_regclass('{SCHEMA}.made')") is None, (
+        "a revision is made whole or not at all"
+    )
+    second.write_text(revision("0002", "0001", "CREATE TABLE made (n int)"))
+    await migrate(database_url, [SCHEMA])
+    assert await version(admin) == "0003"
+    assert await admin.fetchval(f"SELECT to_regclass('{SCHEMA}.last')") is not None
+
+
+async def test_a_runner_killed_half_way_leaves_no_lock(database_url: str, admin: Any, scripts: Path) -> None:
+    slow = scripts / "0002_slow.py"
+    slow.write_text(revision("0002", "0001", "CREATE TABLE made (n int)", "SELECT pg_sleep(30)"))
+    run = asyncio.create_task(migrate(database_url, [SCHEMA]))
+    pid = await sleeping_backend(admin)
+    assert await admin.fetchval("SELECT pg_terminate_backend($1, 5000)", pid)
+    with pytest.raises(Exception, match=r"terminat|closed"):
+        await asyncio.wait_for(run, 10)
+    slow.write_text(revision("0002", "0001", "CREATE TABLE made (n int)"))
+    await asyncio.wait_for(migrate(database_url, [SCHEMA]), 20)
+    assert await version(admin) == "0002"
+
+
+async def test_two_heads_are_refused_before_anything_is_done(
+    database_url: str, admin: Any, scripts: Path
+) -> None:
+    for name in ("0002a", "0002b"):
+        (scripts / f"{name}.py").write_text(revision(name, "0001"))
+    with pytest.raises(MigrationRefused, match="2 heads"):
+        await migrate(database_url, [SCHEMA])
+    assert await admin.fetchval("SELECT to_regnamespace($1)", SCHEMA) is None
+
+
+async def test_the_wait_for_another_runner_is_bounded(database_url: str, admin: Any) -> None:
+    await admin.execute(f"SELECT pg_advisory_lock({migrate_module.MIGRATION_LOCK})")
+    with pytest.raises(MigrationRefused, match="another migration holds the lock"):
+        await migrate(database_url, [SCHEMA], wait=0.3)
+
+
+async def test_schemas_are_apart_and_one_can_be_dropped_and_made_anew(database_url: str) -> None:
+    await migrate(database_url, ["one", "two"])
+    one, two = PostgresStore(database_url, "one"), PostgresStore(database_url, "two")
+    await one.open()
+    await two.open()
+    await one.change(key(1), put(blank(key(1), spec={"of": "one"})))
+    assert await two.get("server", key(1).id) is None
+    await two.change(key(1), put(blank(key(1), spec={"of": "two"})))
+    await one.close()
+    await drop_schema(database_url, "one")
+    with pytest.raises(SchemaBehind):
+        await opens(database_url, "one")
+    await migrate(database_url, ["one", "two"])
+    await one.open()
+    assert await one.get("server", key(1).id) is None
+    assert (await existing(two, key(1))).spec == {"of": "two"}
+    await one.close()
+    await two.close()
+
+
+@pytest.mark.parametrize("bad", ["", "A", "1a", 'a"; DROP', "a-b", "x" * 49])
+async def test_a_schema_name_that_could_be_sql_is_refused(bad: str) -> None:
+    with pytest.raises(ValueError, match="schema name"):
+        PostgresStore("postgresql://h/d", bad)
+    with pytest.raises(ValueError, match="schema name"):
+        await migrate("postgresql://h/d", [bad])
+
+
+def test_addresses_of_both_spellings_are_taken_and_others_refused() -> None:
+    for url in ("postgresql://u@h:1/d", "postgresql+asyncpg://u@h:1/d", "postgres://u@h:1/d"):
+        assert driver_url(url) == "postgresql://u@h:1/d"
+        assert sqlalchemy_url(url) == "postgresql+asyncpg://u@h:1/d"
+    with pytest.raises(ValueError, match="must begin with postgresql://"):
+        driver_url("mysql://u@h/d")
+
+
+# ---- roles
+
+
+async def owner(admin: Any, schema: str) -> Any:
+    return await admin.fetchval("SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = $1", schema)
+
+
+def as_user(url: str, user: str) -> str:
+    return url.replace("://postgres@", f"://{user}@")
+
+
+@pytest.fixture
+async def login(
+    admin: Any, postgres_server: PostgresServer, request: pytest.FixtureRequest
+) -> AsyncIterator[str]:
+    """A user with the attributes given as parameter, who may make schemas in this database only."""
+    name = f"user_{abs(hash(request.node.name)) % 10**8}"
+    await admin.execute(f"CREATE ROLE {name} LOGIN {getattr(request, 'param', '')}")
+    database = await admin.fetchval("SELECT current_database()")
+    await admin.execute(f"GRANT CREATE ON DATABASE {database} TO {name} WITH GRANT OPTION")
+    yield name
+    await admin.execute(f"DROP OWNED BY {name} CASCADE")
+    await admin.execute(f"DROP ROLE {name}")
+
+
+async def test_each_schema_belongs_to_its_services_role(database_url: str, admin: Any) -> None:
+    await migrate(database_url, ["alpha", "beta"])
+    assert [await owner(admin, s) for s in ("alpha", "beta")] == ["roadstead_alpha", "roadstead_beta"]
+    tables = await admin.fetch("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'alpha'")
+    assert [r["tableowner"] for r in tables] == ["roadstead_alpha"]
+    assert not await admin.fetchval("SELECT rolcanlogin FROM pg_roles WHERE rolname = 'roadstead_alpha'")
+
+
+async def test_a_user_with_one_services_role_cannot_read_anothers_tables(
+    database_url: str, admin: Any, login: str
+) -> None:
+    await migrate(database_url, ["alpha", "beta"])
+    await admin.execute(f"GRANT roadstead_alpha TO {login}")
+    await opens(as_user(database_url, login), "alpha", role="roadstead_alpha")
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await opens(as_user(database_url, login), "beta")
+
+
+async def test_a_user_who_may_not_make_roles_owns_the_schema(
+    database_url: str, admin: Any, login: str
+) -> None:
+    url = as_user(database_url, login)
+    await migrate(url, ["gamma"])
+    assert await owner(admin, "gamma") == login
+    await opens(url, "gamma")
+
+
+@pytest.mark.parametrize("login", ["CREATEROLE"], indirect=True)
+async def test_a_user_who_may_make_roles_but_is_no_superuser_makes_them(
+    database_url: str, admin: Any, login: str
+) -> None:
+    url = as_user(database_url, login)
+    await migrate(url, ["delta"])
+    assert await owner(admin, "delta") == "roadstead_delta"
+    await migrate(url, ["delta"])
+    await opens(url, "delta", role="roadstead_delta")
+    await opens(url, "delta")
+    await drop_schema(url, "delta")
