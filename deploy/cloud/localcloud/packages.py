@@ -87,29 +87,32 @@ def install_debian_packages(settings: Settings) -> None:
 
 def environment_stamp(settings: Settings) -> str:
     """Names the virtual environment's content; it cannot be moved, so its place is part of it."""
-    content = REQUIREMENTS.read_bytes() + f"{settings.venv} {_python(settings)}".encode()
-    return hashlib.sha256(content).hexdigest()
+    return hashlib.sha256(REQUIREMENTS.read_bytes() + str(settings.venv).encode()).hexdigest()
 
 
 def install_environment(settings: Settings) -> None:
     """Make the virtual environment hold exactly requirements.txt; a half-made one is completed."""
     stamp = settings.venv / "roadstead.stamp"
     wanted = environment_stamp(settings)
-    if stamp.exists() and stamp.read_text() == wanted:
+    python = settings.program("python")
+    # A link to an interpreter that has gone "exists" only when followed.
+    if Path(python).exists() and stamp.exists() and stamp.read_text() == wanted:
         return
     say("Python packages (one virtual environment, about 200 packages)")
     stamp.unlink(missing_ok=True)
     log = settings.log / "install.log"
     environment = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH")}
     uv = _uv() or _bootstrap_uv(settings)
-    python = settings.program("python")
     if not Path(python).exists():
         run(
             [uv, "venv", "--clear", "--python", _python(settings), str(settings.venv)],
             log=log, environment=environment, limit=60.0,
         )  # fmt: skip
+    # uwsgi holds the Python it was built with, and uv's cache would hand it to another: make that part of its key.
+    built_for = f"uwsgi:interpreter={Path(python).resolve()}"
     run(
-        [uv, "pip", "sync", "--python", python, "--require-hashes", "--compile-bytecode", str(REQUIREMENTS)],
+        [uv, "pip", "sync", "--python", python, "--require-hashes", "--compile-bytecode",
+         "--config-settings-package", built_for, str(REQUIREMENTS)],
         log=log, environment=environment, limit=INSTALL_LIMIT_SECONDS,
     )  # fmt: skip
     stamp.write_text(wanted)

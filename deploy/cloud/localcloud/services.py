@@ -217,7 +217,6 @@ def _rabbit_environment(settings: Settings) -> dict[str, str]:
 
 def _web(settings: Settings) -> list[Service]:
     etc = settings.etc
-    # RabbitMQ is ready before any of its clients is loaded, and they would try again if not.
     first = ("mariadb", "keystone")
     queue = (*first, "rabbit")
     needs = {
@@ -231,7 +230,9 @@ def _web(settings: Settings) -> list[Service]:
     }
     after = {
         "keystone": ("mariadb",),
-        "neutron": (*first, "ovn-nb", "ovn-sb"),
+        "neutron": (*queue, "ovn-nb", "ovn-sb"),
+        "nova-api": queue,
+        "cinder-api": queue,
     }
     environment = {
         "keystone": {"OS_KEYSTONE_CONFIG_DIR": f"{etc}/keystone"},
@@ -274,7 +275,8 @@ def _web(settings: Settings) -> list[Service]:
 
 
 def _workers(settings: Settings) -> list[Service]:
-    first = ("mariadb", "keystone")
+    # RabbitMQ's own start is short of time when its clients load beside it.
+    queue = ("mariadb", "rabbit", "keystone")
 
     def worker(
         name: str, component: str, log: str, *, needs: tuple[str, ...], after: tuple[str, ...]
@@ -283,10 +285,10 @@ def _workers(settings: Settings) -> list[Service]:
         return Service(name, argv, Logs(log), needs=needs, after=after)
 
     return [
-        worker("nova-conductor", "nova", "Starting conductor node", needs=("nova-api",), after=first),
-        worker("nova-scheduler", "nova", "Starting scheduler node", needs=("nova-api",), after=first),
-        worker("cinder-scheduler", "cinder", "Starting cinder-scheduler node", needs=("cinder-api",), after=first),
-        worker("cinder-volume", "cinder", "Starting cinder-volume node", needs=("cinder-api",), after=first),
+        worker("nova-conductor", "nova", "Starting conductor node", needs=("nova-api",), after=queue),
+        worker("nova-scheduler", "nova", "Starting scheduler node", needs=("nova-api",), after=queue),
+        worker("cinder-scheduler", "cinder", "Starting cinder-scheduler node", needs=("cinder-api",), after=queue),
+        worker("cinder-volume", "cinder", "Starting cinder-volume node", needs=("cinder-api",), after=queue),
         Service(
             "octavia-driver-agent",
             (settings.program("octavia-driver-agent"), "--config-file",
