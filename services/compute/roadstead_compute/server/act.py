@@ -23,6 +23,8 @@ from roadstead_compute.server.seen import AddressSeen, PortSeen, Seen, ServerSee
 
 log = structlog.get_logger("roadstead.server")
 
+LOOK_AGAIN = Yield(Code.BUSY, texts.LOOKING_AGAIN)
+
 
 def _seen(p: ServerPass) -> Seen:
     assert p.seen is not None, "a verb runs after an observation"
@@ -64,8 +66,10 @@ async def update_port(p: ServerPass) -> Step:
 
 
 async def delete_port(p: ServerPass) -> Step:
+    """DELETE port; see `_delete` for a 404."""
     seen = _seen(p)
-    await _delete(p, "network", "port.delete", _port(seen).id)
+    if await _delete(p, "network", "port.delete", _port(seen).id):
+        return Stop(LOOK_AGAIN)
     return Go(replace(seen, port=None))
 
 
@@ -109,9 +113,11 @@ async def create_address(p: ServerPass) -> Step:
 
 
 async def delete_address(p: ServerPass) -> Step:
+    """DELETE one floating IP; see `_delete` for a 404."""
     seen = _seen(p)
     first, *others = seen.addresses
-    await _delete(p, "network", "floatingip.delete", first.id)
+    if await _delete(p, "network", "floatingip.delete", first.id):
+        return Stop(LOOK_AGAIN)
     return Go(replace(seen, addresses=tuple(others)), {"publicIP": None})
 
 
@@ -184,15 +190,16 @@ async def rebuild(p: ServerPass) -> Step:
 
 
 async def delete_server(p: ServerPass) -> Step:
-    """DELETE; accepted is on its way, only a 404 for the id that was just listed proves absence."""
+    """DELETE server; it is gone when a later list shows it no more."""
     seen = _seen(p)
     assert seen.server is not None
-    gone = await _delete(p, "compute", "server.delete", seen.server.id)
-    return Go(replace(seen, server=None if gone else replace(seen.server, task="deleting")))
+    if await _delete(p, "compute", "server.delete", seen.server.id):
+        return Stop(LOOK_AGAIN)
+    return Go(replace(seen, server=replace(seen.server, task="deleting")))
 
 
 async def _delete(p: ServerPass, service: str, verb: str, ident: str) -> bool:
-    """Whether it was gone already."""
+    """Whether the cloud called it gone: success, but absence is proved by a complete list alone, so the caller looks again."""
     try:
         await p.write(p.principal, service, verb, id=ident)
     except CloudError as error:

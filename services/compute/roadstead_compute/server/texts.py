@@ -46,6 +46,7 @@ PORT_MISPLACED = "the server's port is on another network; an operator must look
 PORT_TAKEN = "the server's port is used by a server that is not this one; an operator must look at it"
 ADDRESSES_MANY = "the server has more than one public address; an operator must look at it"
 NO_EXTERNAL_NETWORK = "the region offers no external network; an operator must select one that exists"
+LOOKING_AGAIN = "a part of the server was gone already; looking again"
 SERVER_GOING = "the server is being removed"
 
 ATTACH_WAIT_SERVER = "waiting for the server"

@@ -75,7 +75,9 @@ def test_6_1_5_misplaced_port_fails_closed(build: Any) -> None:
         {"pairs": frozenset({("192.0.2.0/28", None)})},
     ],
 )
-def test_6_1_5_update_ref_049_groups_or_pairs_that_differ_are_written(build: Any, port: dict[str, Any]) -> None:
+def test_6_1_5_update_ref_049_groups_or_pairs_that_differ_are_written(
+    build: Any, port: dict[str, Any]
+) -> None:
     decision = build.decide(build.resource(), build.seen(port=build.port(**port)))
     assert (decision.rule, decision.verb) == (Rule.PORT_DRIFTED, Verb.UPDATE_PORT)
 
@@ -115,7 +117,13 @@ def test_6_1_9_create_after_port_and_address(build: Any) -> None:
 
 @pytest.mark.parametrize(
     "server",
-    [{}, {"task": "rebuilding"}, {"status": "ERROR"}, {"image": None}, {"image": "44444444-4444-4444-8444-444444444444"}],
+    [
+        {},
+        {"task": "rebuilding"},
+        {"status": "ERROR"},
+        {"image": None},
+        {"image": "44444444-4444-4444-8444-444444444444"},
+    ],
 )
 def test_addresses_are_kept_whatever_the_image_pass_says(build: Any, server: dict[str, Any]) -> None:
     spec = {"publicIPAllocation": {"enabled": True}}
@@ -193,7 +201,9 @@ STATUSES: list[dict[str, Any]] = [
 
 @settings(max_examples=400, deadline=None)
 @given(data=st.data())
-def test_inv_066_decide_is_total_and_destroys_only_from_the_rows_that_may(build: Any, data: st.DataObject) -> None:
+def test_inv_066_decide_is_total_and_destroys_only_from_the_rows_that_may(
+    build: Any, data: st.DataObject
+) -> None:
     seen = data.draw(observations(build))
     deleting = data.draw(st.booleans())
     volumes = [{"id": build.volume_id}] if data.draw(st.booleans()) else []

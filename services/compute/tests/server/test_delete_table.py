@@ -76,7 +76,11 @@ def test_6_4_a_claim_that_cannot_be_released_is_tried_again(build: Any) -> None:
 
 def test_6_4_gone_is_done_whatever_the_status_says(build: Any) -> None:
     """REF-002 for servers: a deletion is gated on nothing that was recorded."""
-    for status in (None, {"providerCreateRetrying": True, "Healthy": texts.errored()}, {"provisionedAt": "x"}):
+    for status in (
+        None,
+        {"providerCreateRetrying": True, "Healthy": texts.errored()},
+        {"provisionedAt": "x"},
+    ):
         assert build.decide(going(build, status), build.absent()).outcome == Done()
 
 

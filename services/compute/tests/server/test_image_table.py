@@ -56,7 +56,9 @@ def test_inv_074_126_no_park_is_latched_a_good_read_ends_it() -> None:
         ("ERROR", "rebuild_spawning"),
     ],
 )
-def test_r3_inv_075_076_086_087_088_rebuild_in_flight_waits_with_the_stamp(status: str, task: str | None) -> None:
+def test_r3_inv_075_076_086_087_088_rebuild_in_flight_waits_with_the_stamp(
+    status: str, task: str | None
+) -> None:
     decision = decide_image(A, server(status, task))
     assert decision.rule is Rule.R3
     assert isinstance(decision.outcome, Yield)
@@ -110,7 +112,9 @@ def test_r3_done_inv_068_079_080_converged_is_done_without_a_stamp(
 
 @pytest.mark.parametrize("launched", [False, None])
 @pytest.mark.parametrize("status", ["BUILD", "ERROR", "ACTIVE", "REBUILD"])
-def test_r4_inv_059_061_081_never_booted_yields_whatever_the_status(status: str, launched: bool | None) -> None:
+def test_r4_inv_059_061_081_never_booted_yields_whatever_the_status(
+    status: str, launched: bool | None
+) -> None:
     decision = decide_image(B, server(status, launched=launched))
     assert decision.rule is Rule.R4_UNBORN
     assert isinstance(decision.outcome, Yield)
@@ -120,7 +124,13 @@ def test_r4_inv_059_061_081_never_booted_yields_whatever_the_status(status: str,
 
 @pytest.mark.parametrize(
     ("status", "task"),
-    [("ACTIVE", "rebooting"), ("REBUILD", None), ("ACTIVE", "rebuilding"), ("ERROR", "deleting"), ("ACTIVE", "x")],
+    [
+        ("ACTIVE", "rebooting"),
+        ("REBUILD", None),
+        ("ACTIVE", "rebuilding"),
+        ("ERROR", "deleting"),
+        ("ACTIVE", "x"),
+    ],
 )
 def test_r4_busy_inv_082_083_089_any_task_yields(status: str, task: str | None) -> None:
     decision = decide_image(B, server(status, task))
@@ -139,7 +149,9 @@ def test_r4_submit_inv_056_084_085_107_quiet_and_diverged_is_rebuilt(status: str
 
 STATES = st.builds(
     server,
-    st.sampled_from(["ACTIVE", "BUILD", "ERROR", "REBUILD", "SHUTOFF", "UNKNOWN", "", "DELETED", "MIGRATING"]),
+    st.sampled_from(
+        ["ACTIVE", "BUILD", "ERROR", "REBUILD", "SHUTOFF", "UNKNOWN", "", "DELETED", "MIGRATING"]
+    ),
     st.sampled_from([None, "rebuilding", "rebuild_x", "deleting", "rebooting"]),
     st.sampled_from([True, False, None]),
     st.sampled_from([A, B, None]),
@@ -147,7 +159,9 @@ STATES = st.builds(
 
 
 @given(st.sampled_from([A, B, None]), STATES)
-def test_inv_108_122_123_124_125_only_one_row_destroys_and_only_r3_stamps(wanted: str | None, seen: ServerSeen) -> None:
+def test_inv_108_122_123_124_125_only_one_row_destroys_and_only_r3_stamps(
+    wanted: str | None, seen: ServerSeen
+) -> None:
     decision = decide_image(wanted, seen)
     if decision.verb is not None:
         assert decision.verb is Verb.REBUILD
@@ -163,7 +177,11 @@ def test_inv_064_the_image_table_knows_no_verb_but_rebuild() -> None:
     verbs = {
         decide_image(wanted, server(status, task, launched, image)).verb
         for wanted, status, task, launched, image in itertools.product(
-            (A, None), ("ACTIVE", "BUILD", "ERROR", "REBUILD"), (None, "rebooting"), (True, False, None), (A, B, None)
+            (A, None),
+            ("ACTIVE", "BUILD", "ERROR", "REBUILD"),
+            (None, "rebooting"),
+            (True, False, None),
+            (A, B, None),
         )
     }
     assert verbs - {None} == {Verb.REBUILD}

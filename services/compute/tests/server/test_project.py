@@ -94,7 +94,9 @@ def test_inv_093_230_available_is_never_touched(build: Any) -> None:
         assert not {"provisioningStatus", "code", "privateIP", "publicIP"} & set(made)
 
 
-def test_inv_231_233_provisioned_at_latches_from_the_first_launch_whatever_the_power_state(build: Any) -> None:
+def test_inv_231_233_provisioned_at_latches_from_the_first_launch_whatever_the_power_state(
+    build: Any,
+) -> None:
     assert after(build, {}, powerState=4, status="SHUTOFF")["provisionedAt"] == BOOTED
     assert after(build, {}, status="BUILD")["provisionedAt"] == BOOTED
 
@@ -149,7 +151,9 @@ def test_inv_098_q13_absence_clears_errored_keeps_image_and_conditions(build: An
     assert gone["observed"]["errored"] is False
     assert gone["observed"]["image"] == build.image
     assert gone["conditions"] == before["conditions"]
-    assert {k: v for k, v in gone.items() if k != "observed"} == {k: v for k, v in before.items() if k != "observed"}
+    assert {k: v for k, v in gone.items() if k != "observed"} == {
+        k: v for k, v in before.items() if k != "observed"
+    }
 
 
 # ---------------------------------------------------------------- wakes

@@ -190,13 +190,17 @@ def test_inv_235_a_latch_that_is_empty_is_not_consulted_by_the_image_pass(build:
 
 def test_inv_057_058_stored_latches_never_authorise_a_rebuild(build: Any) -> None:
     spec = {"image": {"id": build.other_image}}
-    latched = build.resource(spec, {"launchedAt": "2026-01-01T00:00:00Z", "provisionedAt": "2026-01-01T00:00:00Z"})
+    latched = build.resource(
+        spec, {"launchedAt": "2026-01-01T00:00:00Z", "provisionedAt": "2026-01-01T00:00:00Z"}
+    )
     unborn = build.seen(server=build.server(launched=False))
     assert build.decide(latched, unborn).rule is Rule.R4_UNBORN
     assert build.decide(build.resource(spec), build.seen()).rule is Rule.R4_SUBMIT
 
 
-def test_inv_062_never_booted_error_with_an_image_change_is_recreated_once_it_shows_as_errored(build: Any) -> None:
+def test_inv_062_never_booted_error_with_an_image_change_is_recreated_once_it_shows_as_errored(
+    build: Any,
+) -> None:
     spec = {"image": {"id": build.other_image}}
     seen = build.seen(server=failing(build))
     assert build.decide(build.resource(spec), seen).rule is Rule.R4_UNBORN

@@ -89,7 +89,9 @@ def test_ref_042_pinned_with_identity_keypair_is_refused(build: Any) -> None:
         ({"infrastructureRef": "host", "sshInjection": "none"}, "PIN_IMMUTABLE"),
     ],
 )
-def test_ref_038_inv_050_fixed_parts_are_refused_with_422(build: Any, spec: dict[str, Any], code: str) -> None:
+def test_ref_038_inv_050_fixed_parts_are_refused_with_422(
+    build: Any, spec: dict[str, Any], code: str
+) -> None:
     found = validate(build.spec(**spec), build.metadata(), build.resource(), build.key())
     problem = next(p for p in found if p.code == code)
     assert problem.status == 422
@@ -131,7 +133,14 @@ def test_user_data_has_a_bound(build: Any) -> None:
     [
         {"image": {"id": "not-a-uuid"}},
         {"networks": []},
-        {"networks": [{"id": "22222222-2222-4222-8222-222222222222", "allowedAddressPairs": [{"cidr": "10.0.0.1/8"}]}]},
+        {
+            "networks": [
+                {
+                    "id": "22222222-2222-4222-8222-222222222222",
+                    "allowedAddressPairs": [{"cidr": "10.0.0.1/8"}],
+                }
+            ]
+        },
         {
             "networks": [
                 {
@@ -167,7 +176,9 @@ def test_needs_are_identity_network_and_groups(build: Any) -> None:
 # ---------------------------------------------------------------- inventory
 
 
-def offered(build: Any, offer: Offer, spec: dict[str, Any] | None = None, old: ServerSpec | None = None) -> list[str]:
+def offered(
+    build: Any, offer: Offer, spec: dict[str, Any] | None = None, old: ServerSpec | None = None
+) -> list[str]:
     return codes(check_inventory(build.spec(**(spec or {})), old, offer, "org"))
 
 

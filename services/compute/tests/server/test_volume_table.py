@@ -112,7 +112,9 @@ def test_13_4_a_detach_under_way_is_waited_for_and_the_claim_kept(build: Any, vo
     "volume",
     [{}, {"servers": frozenset({"other"}), "status": "in-use"}, {"status": None, "cloud_id": None}],
 )
-def test_13_4_release_inv_201_202_only_when_no_row_is_on_our_server(build: Any, volume: dict[str, Any]) -> None:
+def test_13_4_release_inv_201_202_only_when_no_row_is_on_our_server(
+    build: Any, volume: dict[str, Any]
+) -> None:
     decision = build.decide(build.resource(status=STORED), build.seen(volumes=(build.volume(**volume),)))
     assert (decision.rule, decision.verb) == (Rule.RELEASE, Verb.RELEASE)
 
