@@ -57,7 +57,7 @@ def details_line(details: Sequence[Mapping[str, Any]]) -> str:
     kept: list[Mapping[str, Any]] = []
     size = 2
     for index, detail in enumerate(details):
-        one = {str(k): line(str(v), MAX_TEXT) for k, v in detail.items()}
+        one = {line(str(k), 64): line(str(v), MAX_TEXT) for k, v in detail.items()}
         size += len(dump(one)) + 1
         if size > MAX_DETAILS:
             kept.append({"code": "MORE", "message": f"{len(details) - index} more problems"})

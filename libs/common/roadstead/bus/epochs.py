@@ -144,13 +144,16 @@ class Epochs:
         def rule(document: Mapping[str, Any] | None, _now: datetime) -> tuple[Mapping[str, Any], Any]:
             known = Known.of_document(document) if document else None
             if known is not None and held is not None and known.sequence != held["sequence"]:
-                now_seen = replace(seen, time_at=None)  # another replica moved on: that message was not looked at
+                now_seen = replace(
+                    seen, time_at=None
+                )  # another replica moved on: that message was not looked at
             else:
                 now_seen = seen
             fresh, reason = compare(known, now_seen)
             return fresh.to_document(), (fresh, reason)
 
-        self._known, reason = await self._documents.change_document(self._name, rule)
+        outcome: tuple[Known, str | None] = await self._documents.change_document(self._name, rule)
+        self._known, reason = outcome
         self._covered = (self._known.epoch, self._known.sequence)
         if reason is not None:
             log.warning("stream epoch rose", stream=self.stream, epoch=self.epoch, reason=reason)

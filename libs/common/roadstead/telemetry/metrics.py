@@ -1,0 +1,136 @@
+"""Every metric as data: the registry, the tests and the dashboards are made from this one table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+
+class Shape(StrEnum):
+    """How a metric moves."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+CALL = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+LONG = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric.  unit: of the value, for axes; buckets: upper bounds of a histogram, in the unit."""
+
+    name: str
+    shape: Shape
+    help: str
+    labels: tuple[str, ...] = ()
+    unit: str = ""
+    buckets: tuple[float, ...] = ()
+
+
+C, G, H = Shape.COUNTER, Shape.GAUGE, Shape.HISTOGRAM
+
+METRICS: tuple[Metric, ...] = (
+    Metric("roadstead_passes_total", C, "Passes by how they ended", ("kind", "outcome")),
+    Metric("roadstead_pass_seconds", H, "Time a pass took", ("kind",), "s", LONG),
+    Metric("roadstead_due_lag_seconds", H, "From due to claimed", ("kind",), "s", LONG),
+    Metric(
+        "roadstead_provisioned_seconds",
+        H,
+        "From the first accepted spec to Provisioned for the first time",
+        ("kind",),
+        "s",
+        LONG,
+    ),
+    Metric(
+        "roadstead_messages_total", C, "Messages consumed, by what became of them", ("subject", "outcome")
+    ),
+    Metric("roadstead_message_seconds", H, "Time a message was handled", ("subject",), "s", FAST),
+    Metric(
+        "roadstead_message_age_seconds", H, "From stored in the stream to handled", ("subject",), "s", LONG
+    ),
+    Metric("roadstead_dead_letters_total", C, "Messages put aside, by reason", ("subject", "reason")),
+    Metric("roadstead_published_total", C, "Messages published, by outcome", ("subject", "outcome")),
+    Metric("roadstead_publish_seconds", H, "Time to the broker's acknowledgement", ("subject",), "s", FAST),
+    Metric("roadstead_requests_total", C, "Requests answered, by outcome", ("subject", "outcome")),
+    Metric("roadstead_request_seconds", H, "Time to answer a request", ("subject",), "s", FAST),
+    Metric("roadstead_bus_connected", G, "1 while the broker is connected and its streams were checked"),
+    Metric("roadstead_bus_connections_total", C, "Connections made to the broker"),
+    Metric("roadstead_bus_errors_total", C, "Errors that the broker or its connection reported", ("error",)),
+    Metric("roadstead_stream_epoch", G, "Lives of a stream so far", ("stream",)),
+    Metric("roadstead_stream_fill_ratio", G, "Bytes in a stream, of its limit", ("stream",)),
+    Metric("roadstead_consumer_pending", G, "Messages that wait for a consumer", ("consumer",)),
+    Metric("roadstead_consumer_unacknowledged", G, "Messages delivered and not acknowledged", ("consumer",)),
+    Metric(
+        "roadstead_task_restarts_total", C, "Background tasks that failed and were started again", ("task",)
+    ),
+    Metric(
+        "openstack_api_requests_total",
+        C,
+        "Requests to OpenStack; status 0: no answer",
+        ("service", "method", "template", "status"),
+    ),
+    Metric(
+        "openstack_api_request_duration_seconds",
+        H,
+        "Time of a request to OpenStack",
+        ("service", "method", "template"),
+        "s",
+        CALL,
+    ),
+)
+BY_NAME: Mapping[str, Metric] = {m.name: m for m in METRICS}
+
+
+class Meters:
+    """The metrics of one process.  KeyError for a name or label that the table does not have."""
+
+    def __init__(self, *, process: bool = False) -> None:
+        """process: add memory, processor time and garbage collection of this process."""
+        self.registry = CollectorRegistry()
+        if process:
+            ProcessCollector(registry=self.registry)
+            PlatformCollector(registry=self.registry)
+            GCCollector(registry=self.registry)
+        self._made: dict[str, Any] = {}
+        for metric in METRICS:
+            name = metric.name.removesuffix("_total") if metric.shape is Shape.COUNTER else metric.name
+            more: dict[str, Any] = {"registry": self.registry, "labelnames": metric.labels}
+            match metric.shape:
+                case Shape.COUNTER:
+                    self._made[metric.name] = Counter(name, metric.help, **more)
+                case Shape.GAUGE:
+                    self._made[metric.name] = Gauge(name, metric.help, **more)
+                case Shape.HISTOGRAM:
+                    self._made[metric.name] = Histogram(name, metric.help, buckets=metric.buckets, **more)
+
+    def _of(self, name: str, labels: Mapping[str, str]) -> Any:
+        made = self._made[name]
+        return made.labels(**labels) if labels else made
+
+    def count(self, name: str, amount: float = 1, /, **labels: str) -> None:
+        self._of(name, labels).inc(amount)
+
+    def observe(self, name: str, value: float, /, **labels: str) -> None:
+        self._of(name, labels).observe(value)
+
+    def put(self, name: str, value: float, /, **labels: str) -> None:
+        """Set a gauge."""
+        self._of(name, labels).set(value)
+
+    def value(self, name: str, /, **labels: str) -> float:
+        """What is shown for a counter or gauge now; 0 when it never moved."""
+        metric = BY_NAME[name]
+        return self.registry.get_sample_value(metric.name, labels) or 0.0
+
+    def text(self) -> bytes:
+        """The Prometheus exposition."""
+        return generate_latest(self.registry)
