@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from .base import Ctx, JsonObject, answer, nothing, route
@@ -205,12 +206,33 @@ class Flavors:
         ctx.require(ctx.is_admin, "os_compute_api:os-availability-zone:detail")
         return self.zones(ctx)
 
+    @route("GET", "/v2.1/os-hypervisors/detail")
+    def hypervisors_detail(self, ctx: Ctx) -> Response:
+        ctx.require(ctx.is_admin, "os_compute_api:os-hypervisors:list-detail")
+        rows = [
+            {
+                "id": self._host_id(host),
+                "hypervisor_hostname": host,
+                "hypervisor_type": "QEMU",
+                "hypervisor_version": 10000000,
+                "host_ip": f"192.0.2.{number}",
+                "state": "up",
+                "status": "enabled",
+                "service": {"id": self._host_id(host), "host": host, "disabled_reason": None},
+            }
+            for number, host in enumerate(self.cloud.settings.compute_hosts, 1)
+        ]
+        return answer({"hypervisors": rows})
+
+    def _host_id(self, host: str) -> str:
+        return str(uuid.uuid5(uuid.NAMESPACE_DNS, host))
+
     @route("GET", "/v2.1/os-hypervisors")
     def hypervisors(self, ctx: Ctx) -> Response:
         ctx.require(ctx.is_admin, "os_compute_api:os-hypervisors:list")
         rows = [
-            {"id": str(number), "hypervisor_hostname": host, "state": "up", "status": "enabled"}
-            for number, host in enumerate(self.cloud.settings.compute_hosts, 1)
+            {"id": self._host_id(host), "hypervisor_hostname": host, "state": "up", "status": "enabled"}
+            for host in self.cloud.settings.compute_hosts
         ]
         return answer({"hypervisors": rows})
 
