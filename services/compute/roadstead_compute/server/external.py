@@ -7,7 +7,8 @@ from roadstead.region import ExternalNetworkSelector, RegionSpec
 
 
 def first_external(listed: Iterable[Mapping[str, Any]], region: RegionSpec | None) -> str | None:
-    """Its id in the cloud, None when the region selects none: ids name it, tags must all be there."""
+    """Its id in the cloud, None when the region selects none: ids name it, tags must all be there, an empty list
+    selects as none does."""
     selector = _selector(region)
     return next((str(n["id"]) for n in listed if n.get("router:external") and _selected(n, selector)), None)
 
@@ -18,6 +19,6 @@ def _selector(region: RegionSpec | None) -> ExternalNetworkSelector:
 
 
 def _selected(network: Mapping[str, Any], selector: ExternalNetworkSelector) -> bool:
-    if selector.ids is not None and network["id"] not in selector.ids:
+    if selector.ids and network["id"] not in selector.ids:
         return False
     return set(selector.tags or ()) <= set(network.get("tags") or ())

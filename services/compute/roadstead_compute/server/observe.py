@@ -33,7 +33,14 @@ DEFAULT_ATTEMPTS = 3
 
 
 async def observe(p: ServerPass) -> Seen:
-    """The observation of this pass; a deletion leaves out what it does not need."""
+    """The observation of this pass; a deletion leaves out what it does not need.
+
+    In the project of another tenant nothing is looked at or made, so there is nothing to delete either.
+    """
+    if _foreign(p):
+        if p.resource.deleting:
+            return Seen()
+        raise CloudError(Verdict.CONSISTENCY, text="the identity or network belongs to another tenant")
     network: str | None = None
     groups: tuple[str | None, ...] = ()
     if not p.resource.deleting:
@@ -55,6 +62,13 @@ async def observe(p: ServerPass) -> Seen:
         volumes=tuple(volumes),
         attempts=int(p.extras.get("createAttempts", DEFAULT_ATTEMPTS)),
     )
+
+
+def _foreign(p: ServerPass) -> bool:
+    """Whether identity or network, however their ids became known, are another tenant's."""
+    key = p.resource.key
+    views = (p.target("identity", p.identity_id or ""), p.target("network", p.resource.spec.nic.id))
+    return any(v is not None and (v.key.region, v.key.project) != (key.region, key.project) for v in views)
 
 
 # ---------------------------------------------------------------- network side

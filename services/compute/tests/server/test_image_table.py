@@ -30,7 +30,8 @@ def test_r1_inv_070_missing_spec_image_parks_and_calls_nothing() -> None:
 
 
 def test_r2_inv_071_072_073_unreadable_reference_parks() -> None:
-    for raw in (None, "", "not-a-uuid", {"links": []}):
+    unreadable: tuple[object, ...] = (None, "", "not-a-uuid", {"links": []})
+    for raw in unreadable:
         decision = decide_image(A, server(image=uuid_or_none(raw)))
         assert decision.rule is Rule.R2
         assert decision.outcome == Park(Code.IMAGE_UNVERIFIABLE, texts.IMAGE_UNVERIFIABLE)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from roadstead.reconcile.decision import Code, Done, Park, Retry, Yield
+from roadstead.testing.passbench import view
 
 TAGS = [
     {"name": "kubernetes.example.com/cluster-name", "value": "blue"},
@@ -362,3 +363,15 @@ async def test_a_vanished_server_is_made_again_on_its_old_port(scene: Any) -> No
     await scene.settled()
     assert scene.bench.status["privateIP"] == address
     assert len(scene.servers()) == 1
+
+
+@pytest.mark.parametrize("kind", ["identity", "network"])
+async def test_inv_003_another_tenants_identity_or_network_is_never_acted_in(scene: Any, kind: str) -> None:
+    ident = scene.bench.identity if kind == "identity" else scene.bench.spec["networks"][0]["id"]
+    scene.bench.directory.put(view(kind, ident, scene.bench.key.region, "another-project"))
+    ending = await scene.run()
+    assert isinstance(ending.outcome, Retry)
+    assert ending.outcome.code is Code.CONSISTENCY
+    scene.bench.deleting = True
+    assert (await scene.run()).outcome == Done()
+    assert list(scene.cloud.log) == []

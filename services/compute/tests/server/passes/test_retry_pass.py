@@ -22,7 +22,7 @@ async def minutes(scene: Any, count: int) -> Any:
 
 
 def deletes(scene: Any) -> list[Any]:
-    return scene.cloud.log.calls(service="compute", method="DELETE", path="/servers/")
+    return list(scene.cloud.log.calls(service="compute", method="DELETE", path="/servers/"))
 
 
 async def test_inv_299_300_301_three_creates_two_deletes_then_a_park_that_stays(scene: Any) -> None:

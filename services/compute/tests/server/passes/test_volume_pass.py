@@ -13,7 +13,7 @@ OTHER = "77777777-7777-4777-8777-777777777777"
 
 
 def attachments(scene: Any, method: str | None = None) -> list[Any]:
-    return scene.cloud.log.calls(service="compute", method=method, path="os-volume_attachments")
+    return list(scene.cloud.log.calls(service="compute", method=method, path="os-volume_attachments"))
 
 
 def row(scene: Any, ident: str = VOLUME) -> dict[str, Any]:
