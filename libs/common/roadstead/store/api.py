@@ -41,6 +41,8 @@ class Row:
     incarnation: int
     epoch: int
     sequence: int
+    born_epoch: int = 0  # where in the stream this life began
+    born_sequence: int = 0
     deleting: bool = False
     cascade: bool = False
     deletion_timestamp: datetime | None = None

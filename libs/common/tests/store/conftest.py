@@ -2,16 +2,19 @@
 
 import asyncio
 import os
+import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import asyncpg
 import pytest
 
 from roadstead.store.api import Store
 from roadstead.store.memory import MemoryStore
 from roadstead.store.migrate import migrate
-from roadstead.store.postgres import PostgresStore
+from roadstead.store.postgres import PostgresStore, session
 from roadstead.testing.servers import PostgresServer
 
 
@@ -56,14 +59,60 @@ def database_template(postgres_server: PostgresServer) -> str:
     return name
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.integration)])
+@pytest.fixture(scope="session")
+def contract_database(postgres_server: PostgresServer, database_template: str) -> str:
+    """Address of one database for the whole contract suite; each test empties its tables."""
+    return postgres_server.create_database(f"store_contract_{os.getpid()}", template=database_template)
+
+
+async def empty(url: str) -> None:
+    connection = await asyncpg.connect(url, timeout=10)
+    tables = ("resource", "work", "outbox", "history", "document")
+    await connection.execute("; ".join(f"DELETE FROM {SCHEMA}.{table}" for table in tables))
+    await connection.close()
+
+
+def inject_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every sixth statement or so fails before it is sent, as after a deadlock, a serialisation failure or a lost connection."""
+    dice = random.Random(11)
+    errors = (
+        asyncpg.DeadlockDetectedError("injected"),
+        asyncpg.SerializationError("injected"),
+        asyncpg.InterfaceError("connection is closed"),
+        ConnectionResetError("injected"),
+    )
+
+    def faulty(original: Any) -> Any:
+        async def run(link: session.Link, statement: str, *arguments: Any) -> Any:
+            if dice.random() < 0.16:
+                raise dice.choice(errors)
+            return await original(link, statement, *arguments)
+
+        return run
+
+    for name in ("fetch", "fetchrow", "fetchval", "execute"):
+        monkeypatch.setattr(session.Link, name, faulty(getattr(session.Link, name)))
+    monkeypatch.setattr(session, "LONGEST_PAUSE", 0.002)
+
+
+STORES = (
+    "memory",
+    pytest.param("postgres", marks=pytest.mark.integration),
+    pytest.param("faulty-postgres", marks=pytest.mark.integration),
+)
+
+
+@pytest.fixture(params=STORES)
 def bench(request: pytest.FixtureRequest) -> Bench:
-    """Both stores, not open."""
+    """A store and a replica, not open."""
     clock = HandClock()
     if request.param == "memory":
         store = MemoryStore(clock)
         return Bench(store, store.reopened(), clock)
-    url = request.getfixturevalue("database_url")
+    url = request.getfixturevalue("contract_database")
+    asyncio.run(empty(url))
+    if request.param == "faulty-postgres":
+        inject_faults(request.getfixturevalue("monkeypatch"))
     return Bench(
         PostgresStore(url, SCHEMA, now=clock.now),
         PostgresStore(url, SCHEMA, now=clock.now, pool_size=3),

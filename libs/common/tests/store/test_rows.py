@@ -23,6 +23,8 @@ FULL: dict[str, Any] = {
     "incarnation": 2,
     "epoch": 3,
     "sequence": 2**53 + 1,
+    "born_epoch": 2,
+    "born_sequence": 2**53,
     "deleting": True,
     "cascade": True,
     "deletion_timestamp": LATER,

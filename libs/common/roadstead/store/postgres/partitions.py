@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 
+import asyncpg
+
 from roadstead.store.postgres.session import Link
 
 DAYS_AHEAD = 7
@@ -53,19 +55,18 @@ async def partition_days(link: Link, schema: str) -> list[date]:
     return sorted(datetime.strptime(m[1], "%Y%m%d").replace(tzinfo=UTC).date() for m in found if m)
 
 
-async def drop_partitions_before(link: Link, schema: str, moment: datetime) -> int:
-    """Drop the days that lie wholly before `moment` and delete the older part of its own day; how many entries went."""
-    removed = 0
-    for day in await partition_days(link, schema):
-        name = f"{schema}.history_{day:%Y%m%d}"
-        if day < day_of(moment):
-            removed += await link.fetchval(f"SELECT count(*) FROM {name}")
-            await link.execute(
-                f"SELECT pg_advisory_xact_lock(hashtext('{schema}.history'), {_LOCK}); DROP TABLE IF EXISTS {name}"
+async def drop_day(link: Link, schema: str, day: date, moment: datetime) -> int:
+    """Remove what a day's partition has from before `moment`, with the partition when the day is over; how many entries went."""
+    name = f"{schema}.history_{day:%Y%m%d}"
+    try:
+        if day == day_of(moment):
+            statement = (
+                f"WITH gone AS (DELETE FROM {name} WHERE at < $1 RETURNING 1) SELECT count(*) FROM gone"
             )
-        elif day == day_of(moment):
-            removed += await link.fetchval(
-                f"WITH gone AS (DELETE FROM {name} WHERE at < $1 RETURNING 1) SELECT count(*) FROM gone",
-                moment,
-            )
+            return int(await link.fetchval(statement, moment))
+        removed = int(await link.fetchval(f"SELECT count(*) FROM {name}"))
+    except asyncpg.UndefinedTableError:
+        return 0  # another replica, or this operation's first try, has dropped it
+    lock = f"SELECT pg_advisory_xact_lock(hashtext('{schema}.history'), {_LOCK})"
+    await link.execute(f"{lock}; DROP TABLE IF EXISTS {name}")
     return removed

@@ -183,7 +183,8 @@ class Statements:
             candidates AS (
                 SELECT identity FROM walk WHERE due_at <= (SELECT now FROM t)
                 UNION ALL
-                (SELECT identity FROM head GROUP BY identity ORDER BY identity <= $5::text, identity)
+                (SELECT identity FROM head WHERE identity NOT IN (SELECT identity FROM walk WHERE n > 0)
+                    GROUP BY identity ORDER BY identity <= $5::text, identity)
             ),
             picked AS MATERIALIZED (
                 SELECT p.kind, p.id FROM candidates c CROSS JOIN LATERAL (

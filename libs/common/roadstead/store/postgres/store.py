@@ -7,7 +7,7 @@ again; from the third time on the row is locked first, so that a busy row cannot
 
 import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -35,7 +35,7 @@ from roadstead.store.postgres.columns import (
     work_values,
 )
 from roadstead.store.postgres.listing import listing
-from roadstead.store.postgres.partitions import day_of, days_ahead, drop_partitions_before, make_partitions
+from roadstead.store.postgres.partitions import day_of, days_ahead, drop_day, make_partitions, partition_days
 from roadstead.store.postgres.revisions import check_revision
 from roadstead.store.postgres.session import Link, Moved, Session
 from roadstead.store.postgres.statements import Statements
@@ -329,11 +329,17 @@ class PostgresStore:
                 break
         now = await self.now()
 
-        async def drop(link: Link, _conflicts: int) -> int:
+        async def prepare(link: Link, _conflicts: int) -> builtins.list[date]:
             await make_partitions(link, self.schema, days_ahead(now))
-            return await drop_partitions_before(link, self.schema, history_before)
+            return await partition_days(link, self.schema)
 
-        return removed + await self._session.run(drop)
+        for day in await self._session.run(prepare):
+            if day <= day_of(history_before):
+                removed += await self._session.run(partial(self._purge_day, day, history_before))
+        return removed
+
+    async def _purge_day(self, day: date, before: datetime, link: Link, _conflicts: int) -> int:
+        return await drop_day(link, self.schema, day, before)
 
     # ---- single statements
 

@@ -98,6 +98,8 @@ def _resource(made: MetaData) -> None:
         _number("incarnation"),
         _number("epoch"),
         _number("sequence"),
+        _number("born_epoch"),
+        _number("born_sequence"),
         _flag("deleting"),
         _flag("cascade"),
         _time("deletion_timestamp"),

@@ -24,6 +24,8 @@ STATEMENTS = (
         incarnation bigint NOT NULL,
         epoch bigint NOT NULL,
         sequence bigint NOT NULL,
+        born_epoch bigint NOT NULL,
+        born_sequence bigint NOT NULL,
         deleting boolean NOT NULL,
         "cascade" boolean NOT NULL,
         deletion_timestamp timestamptz,
