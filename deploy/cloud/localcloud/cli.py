@@ -156,6 +156,8 @@ def _install(settings: Settings, *, again: bool) -> None:
     python_packages = time.monotonic()
     if golden.usable(settings) and not again:
         return
+    if settings.data.exists():
+        say("the data here is of another version or half made: it goes, and is made anew")
     supervisor = _supervisor(settings)
     supervisor.stop(hard=True)
     golden.discard(settings)
