@@ -1,0 +1,82 @@
+"""The monitor's two rhythms: shards are kept a few times a period, projects swept once a period."""
+
+import contextlib
+
+import structlog
+
+from roadstead.assembly import Assembly
+from roadstead.clock import Clock, iso
+from roadstead.store.api import Store
+from roadstead_monitor.shards import DOCUMENT, leave, take
+from roadstead_monitor.sweep import Sweeper, Swept
+
+log = structlog.get_logger("roadstead.monitor")
+
+SHARDS = 32
+TURNS = 4  # of shard keeping in one period; a lease lasts one period
+
+
+class Watch:
+    """Runs until cancelled.  period: seconds between the beginnings of two sweeps."""
+
+    def __init__(
+        self, sweeper: Sweeper, store: Store, clock: Clock, *, owner: str, period: float, shards: int = SHARDS
+    ) -> None:
+        self.sweeper = sweeper
+        self._store = store
+        self._clock = clock
+        self._owner = owner
+        self._period = period
+        self._shards = shards
+        self.mine: tuple[int, ...] = ()
+        self.last: Swept | None = None
+
+    async def keep_shards(self) -> None:
+        """Renew our leases for ever; without a store the shards that we have stay ours until their end."""
+        try:
+            while True:
+                await self.keep_once()
+                await self._clock.sleep(self._period / TURNS)
+        finally:
+            with contextlib.suppress(Exception):  # the leases end by themselves
+                await self._store.change_document(DOCUMENT, lambda d, now: leave(d, now, owner=self._owner))
+
+    async def keep_once(self) -> None:
+        """One turn; an outage of the store is logged."""
+        try:
+            self.mine = await self._store.change_document(
+                DOCUMENT,
+                lambda document, now: take(
+                    document, now, owner=self._owner, shards=self._shards, lease=self._period
+                ),
+            )
+        except Exception:
+            log.warning("shards could not be kept; trying again", exc_info=True)
+
+    async def sweep_for_ever(self) -> None:
+        """A sweep a period, whatever the last one met."""
+        while True:
+            began = self._clock.monotonic()
+            await self.sweep_once()
+            spent = self._clock.monotonic() - began
+            await self._clock.sleep(max(self._period - spent, self._period / TURNS))
+
+    async def sweep_once(self) -> Swept:
+        """Sweep the shards that are ours now."""
+        if not self.mine:
+            await self.keep_once()
+        name = f"{self._owner}/{iso(self._clock.now())}"
+        self.last = await self.sweeper.sweep(name, self._shards, self.mine)
+        log.info("swept", **vars(self.last))
+        return self.last
+
+
+def install(assembly: Assembly) -> None:
+    """Add the monitor's jobs to a service that has no kinds of its own."""
+    platform = assembly.platform
+    sweeper = Sweeper(platform.cloud, assembly.directory, platform.broker)
+    watch = Watch(
+        sweeper, platform.store, platform.clock, owner=platform.owner, period=platform.durations.sweep
+    )
+    assembly.extras["watch"] = watch
+    assembly.jobs += [watch.keep_shards, watch.sweep_for_ever]
