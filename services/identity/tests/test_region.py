@@ -300,6 +300,16 @@ async def test_inv_027_a_new_password_is_used_without_a_restart(world: World) ->
     assert (await world.region_bench().run()).outcome == Done()
 
 
+async def test_inv_026_a_new_endpoint_is_judged_by_the_pass_that_takes_it(world: World) -> None:
+    assert (await world.region_bench().run()).outcome == Done()
+    world.region = spec_with(endpoint="http://cloud.invalid/nowhere/v3").model_dump()
+    ending = await world.region_bench().run()
+    assert isinstance(ending.outcome, Retry)
+    held = world.keyring.region(REGION_ID)
+    assert held is not None
+    assert held.endpoint == "http://cloud.invalid/nowhere/v3"
+
+
 async def test_credentials_of_another_cloud_are_a_condition(world: World) -> None:
     other = world.register("other")
     world.keyring.put_region_secret(REGION_ID, {**world.secret, "domain-id": other["domain-id"]}, 2)

@@ -20,6 +20,10 @@ async def observe(p: RegionPass) -> RegionSeen:
     if p.resource.deleting:
         return RegionSeen()
     keyring: Keyring = p.extras["keyring"]
+    part = p.resource.spec.openstack
+    if part is not None:
+        # At once, not when our own STATUS comes round: this pass must judge the address that was just accepted.
+        keyring.put_endpoint(p.region_id, part.endpoint, part.regionName)
     missing = tuple(keyring.missing_keys.get(p.region_id, ()))
     if missing or keyring.region(p.region_id) is None:
         return RegionSeen(held=False, missing=missing)

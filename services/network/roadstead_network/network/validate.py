@@ -27,13 +27,13 @@ def validate(
 
 def _network(text: str) -> IPv4Network | None:
     try:
-        return IPv4Network(text)
+        return IPv4Network(text) if "/" in text else None
     except ValueError:
         return None
 
 
 def _prefix_problems(text: str, prefix: IPv4Network | None) -> Iterator[Problem]:
-    if prefix is None or "/" not in text:
+    if prefix is None:
         remedy = "write one without host bits, such as 192.168.10.0/24"
         yield Problem("PREFIX_INVALID", "spec.prefix", f"spec.prefix {text!r} is no IPv4 CIDR; {remedy}", 400)
     elif prefix.prefixlen > SMALLEST:
@@ -44,7 +44,7 @@ def _reservation_problems(spec: NetworkSpec, prefix: IPv4Network | None) -> Iter
     lengths = effective(spec.reservations)
     reserved, kept = lengths.prefixLength, lengths.providerReservedPrefixLength
     assert reserved is not None
-    if prefix is not None and reserved <= prefix.prefixlen:
+    if prefix is not None and reserved <= prefix.prefixlen <= SMALLEST:
         field = "spec.reservations.prefixLength"
         text = f"the reservation /{reserved} must be smaller than the network's prefix /{prefix.prefixlen}"
         yield Problem("RESERVATION_TOO_LARGE", field, text)
