@@ -18,7 +18,14 @@ import orjson
 from roadstead.clock import Clock
 from roadstead.cloud.credentials import Keyring
 from roadstead.cloud.limits import Circuit, CircuitOpen, Pace, retry_after
-from roadstead.cloud.logins import SCOPE_WORDS, foreign_trait, login_of, region_credential, service_url
+from roadstead.cloud.logins import (
+    SCOPE_WORDS,
+    foreign_trait,
+    login_of,
+    region_credential,
+    service_root,
+    service_url,
+)
 from roadstead.cloud.operations import Operation, operation
 from roadstead.cloud.paging import BrokenList, MarkerGone, Query, takes_limit, whole_list
 from roadstead.cloud.port import Answer, Call, CloudError, Scope, Verdict
@@ -95,7 +102,7 @@ class CloudEngine:
         trace_headers: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         self._sender = sender
-        self._keyring = keyring
+        self.keyring = keyring
         self._clock = clock
         self.settings = settings or CloudSettings()
         self._on_request = on_request
@@ -178,7 +185,8 @@ class CloudEngine:
                 raise CloudError(refused.verdict, run.call, text=refused.text) from None
             except Unanswered as silence:
                 raise CloudError(verdict(run.op, NO_ANSWER, None, ""), run.call, text=str(silence)) from None
-            if 200 <= raw.status < 300:
+            # A list of versions is answered "multiple choices" by some services.
+            if 200 <= raw.status < 300 or (run.op.unversioned and raw.status == 300):
                 return raw
             error = self._judge(run, raw)
             if not await self._may_repeat(run, held, error):
@@ -206,8 +214,9 @@ class CloudEngine:
         with self._circuit(region).attempt() as attempt:
             try:
                 held = await self._access(run)
-                credential = region_credential(self._keyring, region)
+                credential = region_credential(self.keyring, region)
                 base = service_url(run.op.service, held.login, credential, held.access)
+                base = service_root(base) if run.op.unversioned else base
                 run.path = run.path or _path(run, held.access)
                 request = Outgoing(
                     region,
@@ -215,7 +224,7 @@ class CloudEngine:
                     base + run.path,
                     query,
                     run.call.args.get("json"),
-                    self._headers(run.op.service, held.access),
+                    self._headers(run.op, held.access),
                     run.call.guard,
                     self._left(run),
                 )
@@ -289,7 +298,7 @@ class CloudEngine:
         Raises NotSent or Unanswered as a sender does, CloudError for what Keystone refused.
         """
         scope = run.call.scope
-        login = login_of(self._keyring, scope)
+        login = login_of(self.keyring, scope)
         held = self._fresh(scope, login)
         if held is not None:
             return held
@@ -297,7 +306,7 @@ class CloudEngine:
         if renewing.locked():
             await self._wait_for(renewing, run)
         async with renewing:
-            login = login_of(self._keyring, scope)
+            login = login_of(self.keyring, scope)
             held = self._fresh(scope, login)
             if held is None:
                 held = await self._log_in(run, scope, login)
@@ -332,7 +341,7 @@ class CloudEngine:
             ) from None
         if isinstance(answer, RawAnswer):
             raise self._refuse(run, scope, login, answer)
-        region = region_credential(self._keyring, scope.region)
+        region = region_credential(self.keyring, scope.region)
         foreign = foreign_trait(scope, login, region, answer)
         if foreign is not None:
             error = CloudError(Verdict.WRONG_CLOUD, run.call, text=foreign)
@@ -401,8 +410,10 @@ class CloudEngine:
 
     # ---------------------------------------------------------------- bytes
 
-    def _headers(self, service: str, access: Access) -> dict[str, str]:
+    def _headers(self, op: Operation, access: Access) -> dict[str, str]:
         headers = {"Accept": "application/json", "User-Agent": "roadstead", "X-Auth-Token": access.token}
+        # Asked which versions there are, no service should choke on the one that we hope for.
+        service = "" if op.unversioned else op.service
         if service == "compute":
             headers["OpenStack-API-Version"] = f"compute {self.settings.nova_microversion}"
         elif service == "placement":

@@ -110,6 +110,11 @@ def catalog_regions(access: Access) -> set[str]:
     }
 
 
+def service_root(url: str) -> str:
+    """The address of a service without its version, where it tells which versions there are."""
+    return re.sub(r"/v\d+(\.\d+)?(/.*)?$", "", url)
+
+
 def service_url(service: str, login: Login, region: RegionCredential, access: Access) -> str:
     """The address below which a service's paths start.  NotSent when the catalog does not name one."""
     if service == "identity":

@@ -1,7 +1,7 @@
 """Every request the product makes to OpenStack, in one table.
 
-An operation is named (service, verb) and says how it travels.  `{project_id}` is filled from the scope's token, the other braces
-from the call's arguments (quoted).  `listing` and `envelope` say where the answer's payload lies.
+An operation is named (service, verb) and says how it travels.  `{project_id}` is filled from the scope's token, the
+other braces from the call's arguments (quoted).  `listing` and `envelope` say where the answer's payload lies.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Operation:
     """One request.  creates, destructive: guarded by the lease; neither is ever re-sent by a library.
 
     listing: key of the list in each page (the pager runs); envelope: key of the single object; both None: raw body.
-    success: extra status codes that count as done with value None (404 of a delete is NOT here: verdicts decide).
+    unversioned: the path lies below the service's root, where its versions are told, not below its version.
     """
 
     service: str
@@ -23,13 +23,16 @@ class Operation:
     envelope: str | None = None
     creates: bool = False
     destructive: bool = False
+    unversioned: bool = False
 
     @property
     def writes(self) -> bool:
         return self.method not in ("GET", "HEAD")
 
 
-def _rest(service: str, noun: str, path: str, plural: str, single: str, *, put: bool = False) -> list[Operation]:
+def _rest(
+    service: str, noun: str, path: str, plural: str, single: str, *, put: bool = False
+) -> list[Operation]:
     update = [Operation(service, f"{noun}.update", "PUT", f"{path}/{{id}}", envelope=single)] if put else []
     return [
         Operation(service, f"{noun}.list", "GET", path, listing=plural),
@@ -58,12 +61,39 @@ _TABLE: list[Operation] = [
     # compute; microversion 2.90
     *_rest("compute", "server", "/servers", "servers", "server"),
     Operation("compute", "server.detail", "GET", "/servers/detail", listing="servers"),
-    Operation("compute", "server.rebuild", "POST", "/servers/{id}/action", envelope="server", destructive=True),
+    Operation(
+        "compute", "server.rebuild", "POST", "/servers/{id}/action", envelope="server", destructive=True
+    ),
     Operation("compute", "server.action", "POST", "/servers/{id}/action"),
-    Operation("compute", "attachment.list", "GET", "/servers/{server}/os-volume_attachments", listing="volumeAttachments"),
-    Operation("compute", "attachment.get", "GET", "/servers/{server}/os-volume_attachments/{volume}", envelope="volumeAttachment"),
-    Operation("compute", "attachment.create", "POST", "/servers/{server}/os-volume_attachments", envelope="volumeAttachment", creates=True),
-    Operation("compute", "attachment.delete", "DELETE", "/servers/{server}/os-volume_attachments/{volume}", destructive=True),
+    Operation(
+        "compute",
+        "attachment.list",
+        "GET",
+        "/servers/{server}/os-volume_attachments",
+        listing="volumeAttachments",
+    ),
+    Operation(
+        "compute",
+        "attachment.get",
+        "GET",
+        "/servers/{server}/os-volume_attachments/{volume}",
+        envelope="volumeAttachment",
+    ),
+    Operation(
+        "compute",
+        "attachment.create",
+        "POST",
+        "/servers/{server}/os-volume_attachments",
+        envelope="volumeAttachment",
+        creates=True,
+    ),
+    Operation(
+        "compute",
+        "attachment.delete",
+        "DELETE",
+        "/servers/{server}/os-volume_attachments/{volume}",
+        destructive=True,
+    ),
     *_rest("compute", "servergroup", "/os-server-groups", "server_groups", "server_group"),
     *_rest("compute", "keypair", "/os-keypairs", "keypairs", "keypair"),
     Operation("compute", "flavor.detail", "GET", "/flavors/detail", listing="flavors"),
@@ -74,7 +104,9 @@ _TABLE: list[Operation] = [
     *_rest("network", "subnet", "/subnets", "subnets", "subnet", put=True),
     *_rest("network", "router", "/routers", "routers", "router", put=True),
     Operation("network", "router.add_interface", "PUT", "/routers/{id}/add_router_interface", creates=True),
-    Operation("network", "router.remove_interface", "PUT", "/routers/{id}/remove_router_interface", destructive=True),
+    Operation(
+        "network", "router.remove_interface", "PUT", "/routers/{id}/remove_router_interface", destructive=True
+    ),
     *_rest("network", "port", "/ports", "ports", "port", put=True),
     *_rest("network", "floatingip", "/floatingips", "floatingips", "floatingip", put=True),
     *_rest("network", "securitygroup", "/security-groups", "security_groups", "security_group", put=True),
@@ -91,15 +123,30 @@ _TABLE: list[Operation] = [
     Operation("image", "image.list", "GET", "/images", listing="images"),
     Operation("image", "image.get", "GET", "/images/{id}"),
     # load-balancer; below /v2
-    *_rest("load-balancer", "loadbalancer", "/lbaas/loadbalancers", "loadbalancers", "loadbalancer", put=True),
-    Operation("load-balancer", "loadbalancer.status", "GET", "/lbaas/loadbalancers/{id}/status", envelope="statuses"),
+    *_rest(
+        "load-balancer", "loadbalancer", "/lbaas/loadbalancers", "loadbalancers", "loadbalancer", put=True
+    ),
+    Operation(
+        "load-balancer", "loadbalancer.status", "GET", "/lbaas/loadbalancers/{id}/status", envelope="statuses"
+    ),
     *_rest("load-balancer", "listener", "/lbaas/listeners", "listeners", "listener", put=True),
     *_rest("load-balancer", "pool", "/lbaas/pools", "pools", "pool", put=True),
     Operation("load-balancer", "member.list", "GET", "/lbaas/pools/{pool}/members", listing="members"),
     Operation("load-balancer", "member.batch", "PUT", "/lbaas/pools/{pool}/members"),
-    *_rest("load-balancer", "healthmonitor", "/lbaas/healthmonitors", "healthmonitors", "healthmonitor", put=True),
-    # cloud-wide checks
+    *_rest(
+        "load-balancer", "healthmonitor", "/lbaas/healthmonitors", "healthmonitors", "healthmonitor", put=True
+    ),
+    # what `region check` asks besides
     Operation("compute", "version", "GET", "/"),
+    *(
+        Operation(service, "versions", "GET", "/", listing="versions", unversioned=True)
+        for service in ("compute", "load-balancer", "placement")
+    ),
+    Operation("load-balancer", "provider.list", "GET", "/lbaas/providers", listing="providers"),
+    Operation("placement", "provider.list", "GET", "/resource_providers", listing="resource_providers"),
+    Operation("baremetal", "node.list", "GET", "/nodes", listing="nodes"),
+    Operation("image", "image.create", "POST", "/images", creates=True),
+    Operation("image", "image.delete", "DELETE", "/images/{id}", destructive=True),
 ]
 
 OPERATIONS: dict[tuple[str, str], Operation] = {(op.service, op.verb): op for op in _TABLE}

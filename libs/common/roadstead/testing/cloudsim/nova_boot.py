@@ -54,9 +54,9 @@ class Boot:
         """Check everything that Nova checks before its 202, then start the build."""
         self._known_fields(ctx, body)
         name = ctx.text(body, "name", required=True) or ""
+        host = self._host(ctx, body)  # Nova looks at the permission to pin before it looks anything up
         flavor = self._flavor(ctx, body)
         image_id = self._image(ctx, body, flavor)
-        host = self._host(ctx, body)
         networks = self._networks(ctx, body)
         volumes = self._volumes(ctx, body, image_id)
         metadata = self._metadata(ctx, body)
