@@ -205,7 +205,7 @@ def test_subnet_lists_can_be_emptied_and_overlap_is_400(world: Stage) -> None:
     made = world.privileged.call("network", "PUT", f"/v2.0/subnets/{net.subnet}", body)["subnet"]
     assert made["dns_nameservers"] == ["192.0.2.53"]
     assert made["host_routes"] == body["subnet"]["host_routes"]
-    empty = {"subnet": {"dns_nameservers": [], "host_routes": []}}
+    empty: dict[str, Any] = {"subnet": {"dns_nameservers": [], "host_routes": []}}
     made = world.privileged.call("network", "PUT", f"/v2.0/subnets/{net.subnet}", empty)["subnet"]
     assert made["dns_nameservers"] == made["host_routes"] == []
     overlap = {"subnet": {"network_id": net.network, "ip_version": 4, "cidr": "192.168.10.0/25"}}

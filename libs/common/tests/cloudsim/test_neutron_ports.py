@@ -67,7 +67,7 @@ def test_address_pairs_get_the_ports_mac_and_can_be_cleared(world: Stage, net: R
     made = port(world, net, allowed_address_pairs=[{"ip_address": "10.99.0.0/24"}])
     pair = {"mac_address": made["mac_address"], "ip_address": "10.99.0.0/24"}
     assert made["allowed_address_pairs"] == [pair]
-    cleared = {"port": {"allowed_address_pairs": []}}
+    cleared: dict[str, Any] = {"port": {"allowed_address_pairs": []}}
     changed = world.principal.call("network", "PUT", f"/v2.0/ports/{made['id']}", cleared)["port"]
     assert changed["allowed_address_pairs"] == []
     double = {"port": {"allowed_address_pairs": [{"ip_address": "10.0.0.1"}, {"ip_address": "10.0.0.1"}]}}
@@ -227,7 +227,7 @@ def test_router_interface_rules(world: Stage, net: RoutedNetwork) -> None:
     made = floating(world, net, port_id=port(world, net)["id"])
     assert refusal(world.privileged, "PUT", remove, subnet) == (409, "RouterInterfaceInUseByFloatingIP")
     assert refusal(world.privileged, "DELETE", f"/routers/{net.router}") == (409, "RouterInUse")
-    body = {"router": {"external_gateway_info": {}}}
+    body: dict[str, Any] = {"router": {"external_gateway_info": {}}}
     answer = refusal(world.privileged, "PUT", f"/routers/{net.router}", body)
     assert answer == (409, "RouterExternalGatewayInUseByFloatingIp")
     world.principal.call("network", "DELETE", f"/v2.0/floatingips/{made['id']}")

@@ -195,6 +195,23 @@ def test_one_monitor_per_pool_of_a_fitting_type(scene: Scene) -> None:
     assert scene.call("GET", f"/pools/{pool}")["pool"]["healthmonitor_id"] is None
 
 
+def test_a_members_operating_status_follows_its_pools_monitor(scene: Scene) -> None:
+    pool = scene.pool()
+    body = {"address": "192.168.10.9", "protocol_port": 80, "subnet_id": scene.net.subnet}
+    member = scene.made("member", f"/pools/{pool}/members", **body)
+
+    def working() -> str:
+        return str(scene.call("GET", f"/pools/{pool}/members/{member}")["member"]["operating_status"])
+
+    assert working() == "NO_MONITOR"
+    values = {"type": "TCP", "delay": 5, "timeout": 3, "max_retries": 3}
+    monitor = scene.made("healthmonitor", "/healthmonitors", pool_id=pool, **values)
+    assert working() == "ONLINE"
+    scene.call("DELETE", f"/healthmonitors/{monitor}", want=204)
+    scene.world.cloud.rest()
+    assert working() == "NO_MONITOR"
+
+
 def test_deleting_a_pool_takes_members_and_monitor_along(scene: Scene) -> None:
     pool = scene.pool()
     body = {"address": "192.168.10.9", "protocol_port": 80, "subnet_id": scene.net.subnet}

@@ -342,7 +342,7 @@ class Glance(Service):
         row.update(
             status="active", size=size, checksum=checksum, os_hash_algo="sha512",
             os_hash_value=hashlib.sha512(checksum.encode()).hexdigest(),
-            virtual_size=size if row["disk_format"] == "raw" else None, stores=STORE,
+            virtual_size=size if row["disk_format"] == "raw" else None,
         )  # fmt: skip
         self._touch(row)
 

@@ -131,6 +131,10 @@ class LoadBalancerState:
                 self.move(part, ERROR if outcome else ACTIVE)
             elif status == UPDATING:
                 self.move(part, ACTIVE)
+        # A monitor that came or went changes what is known of the members.
+        for member in self.members.where("_lb", lb_id):
+            if member["provisioning_status"] == ACTIVE and member["admin_state_up"]:
+                member["operating_status"] = self._working(member)
 
     # ------------------------------------------------------------ deleting
 
