@@ -30,6 +30,7 @@ from roadstead.store.shapes import (
     checked_history,
     checked_limits,
     checked_outgoing,
+    checked_pairs,
     checked_query,
     copied_row,
     lease_is_free,
@@ -106,7 +107,7 @@ class MemoryStore:
 
     async def get(self, kind: str, ident: str) -> Row | None:
         await self.edge("get", False)
-        row = self._held.rows.get((kind, ident))
+        row = self._held.rows.get((kind, check_text(ident)))
         return copied_row(row) if row else None
 
     async def list(self, query: Query) -> builtins.list[Row]:
@@ -121,7 +122,7 @@ class MemoryStore:
     async def wake(self, keys: Iterable[tuple[str, str]], cause: Mapping[str, Any]) -> int:
         await self.edge("wake", False)
         now, plain, woken = self.clock.now(), to_plain(cause), 0
-        for pair in set(keys):
+        for pair in checked_pairs(keys):
             row = self._held.rows.get(pair)
             if row is None or row.gone_at is not None:
                 continue

@@ -94,9 +94,21 @@ def checked_history(entry: HistoryEntry) -> HistoryEntry:
 
 
 def checked_query(query: Query) -> Query:
-    """ValueError when a page size is out of bounds."""
+    """The query itself; ValueError when its page size is out of bounds or a text of it cannot be compared."""
     if not 1 <= query.limit <= LARGEST_PAGE:
         raise ValueError(f"limit must be between 1 and {LARGEST_PAGE}")
+    single = (
+        query.kind,
+        query.region,
+        query.project,
+        query.identity,
+        query.network,
+        query.name,
+        query.marker,
+    )
+    for text in (*single, *(part for tag in query.tags for part in tag)):
+        if text:
+            check_text(text)
     return query
 
 
@@ -105,6 +117,11 @@ def checked_limits(**numbers: float) -> None:
     for name, number in numbers.items():
         if number <= 0:
             raise ValueError(f"{name} must be above zero, not {number}")
+
+
+def checked_pairs(keys: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Each (kind, id) once, in the order in which rows are locked."""
+    return sorted({(check_text(kind), check_text(ident)) for kind, ident in keys})
 
 
 def ordered(leases: Iterable[Lease]) -> list[Lease]:

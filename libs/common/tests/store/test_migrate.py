@@ -19,6 +19,7 @@ from roadstead.store.migrate import drop_schema, migrate
 from roadstead.store.postgres import PostgresStore, revisions
 from roadstead.store.postgres.names import driver_url, sqlalchemy_url
 from roadstead.store.postgres.revisions import MigrationRefused
+from roadstead.store.postgres.store import WrongEncoding
 from roadstead.store.postgres.tables import tables_of
 from roadstead.testing.servers import PostgresServer
 
@@ -109,6 +110,16 @@ async def test_a_store_refuses_a_schema_that_is_behind(database_url: str, script
         await opens(database_url)
     await migrate(database_url, [SCHEMA])
     await opens(database_url)
+
+
+async def test_a_store_refuses_a_database_that_cannot_hold_every_text(database_url: str, admin: Any) -> None:
+    name = f"{await admin.fetchval('SELECT current_database()')}_ascii"
+    await admin.execute(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    try:
+        with pytest.raises(WrongEncoding, match="SQL_ASCII"):
+            await opens(database_url.rpartition("/")[0] + f"/{name}")
+    finally:
+        await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 async def test_a_store_takes_a_schema_of_a_newer_program(database_url: str, admin: Any) -> None:

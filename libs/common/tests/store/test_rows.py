@@ -240,6 +240,15 @@ async def test_nul_is_refused_in_every_text(store: Store, columns: dict[str, Any
     assert await store.get("server", key(1).id) is None
 
 
+async def test_a_text_that_no_row_can_hold_is_refused_in_questions_too(store: Store) -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        await store.list(Query("server", tags=(("a", "\0"),)))
+    with pytest.raises(ValueError, match="NUL"):
+        await store.get("server", "\0")
+    with pytest.raises(ValueError, match="NUL"):
+        await store.wake([("server", "\0")], {})
+
+
 json_values = st.recursive(
     st.none()
     | st.booleans()

@@ -44,6 +44,7 @@ from roadstead.store.shapes import (
     checked_history,
     checked_limits,
     checked_outgoing,
+    checked_pairs,
     checked_query,
     ordered,
 )
@@ -51,6 +52,10 @@ from roadstead.subjects import Key
 
 OPTIMISTIC_TRIES = 2
 PURGE_BATCH = 500
+
+
+class WrongEncoding(RuntimeError):
+    """The database cannot hold every text."""
 
 
 class PostgresStore:
@@ -98,9 +103,15 @@ class PostgresStore:
         await self._session.open()
 
         async def prepare(link: Link, _conflicts: int) -> None:
+            found = await link.fetchrow(
+                "SELECT clock_timestamp() AS now, current_setting('server_encoding') AS encoding"
+            )
+            if found["encoding"] != "UTF8":
+                raise WrongEncoding(
+                    f"the database is encoded in {found['encoding']}: create it anew with ENCODING 'UTF8' TEMPLATE template0"
+                )
             await check_revision(link.fetch, self.schema)
-            now = self._time() or await link.fetchval("SELECT clock_timestamp()")
-            await make_partitions(link, self.schema, days_ahead(now))
+            await make_partitions(link, self.schema, days_ahead(self._time() or found["now"]))
 
         try:
             await self._session.run(prepare)
@@ -193,7 +204,7 @@ class PostgresStore:
         return arguments, bool(sent), bool(entries)
 
     async def get(self, kind: str, ident: str) -> Row | None:
-        records = await self._fetch(self._sql.get, kind, ident)
+        records = await self._fetch(self._sql.get, kind, check_text(ident))
         return row_from(records[0]) if records else None
 
     async def list(self, query: Query) -> builtins.list[Row]:
@@ -203,7 +214,7 @@ class PostgresStore:
     # ---- queue
 
     async def wake(self, keys: Iterable[tuple[str, str]], cause: Mapping[str, Any]) -> int:
-        pairs, plain = sorted(set(keys)), to_plain(cause)
+        pairs, plain = checked_pairs(keys), to_plain(cause)
         if not pairs:
             return 0
         kinds, ids = [p[0] for p in pairs], [p[1] for p in pairs]
