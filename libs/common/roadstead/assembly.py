@@ -55,6 +55,9 @@ class Platform:
     watcher: Watcher = field(default_factory=Silent)
     seed: int | None = None
     outbox_prefix: str = "outbox"
+    facts: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # settings that kinds read from their pass's extras
 
 
 @dataclass
@@ -90,7 +93,7 @@ class LocalFirst:
 def assemble(service: Service, platform: Platform) -> Assembly:
     """Wire the parts; nothing runs yet."""
     directory = Directory()
-    extras: dict[str, Any] = {}
+    extras: dict[str, Any] = dict(platform.facts)
     requests = LocalFirst(service.name, platform.broker)
     handlers = Handlers(
         service.name,

@@ -216,9 +216,7 @@ class Durable:
         self._failures[place] = failures
         delay = delay_after(delivery.delivered)
         first = self._held.get(delivery.subject, (delivery.sequence, 0.0))[0]
-        _remember(
-            self._held, delivery.subject, (min(first, delivery.sequence), time.monotonic() + delay + 5.0)
-        )
+        self._held[delivery.subject] = (min(first, delivery.sequence), time.monotonic() + delay + 5.0)
         await self._again(delivery, delay, "failed")
 
     async def put_aside(self, letter: DeadLetter, arrived: Arrived) -> None:
