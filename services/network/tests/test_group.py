@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from services.network.tests.world import GROUP_ID, IDENTITY_ID, NETWORK_ID, REGION_ID, TENANT, World
+from services.network.tests.world import (
+    GROUP_ID,
+    IDENTITY_ID,
+    NETWORK_ID,
+    REGION_ID,
+    TENANT,
+    Unfiltered,
+    World,
+)
 
 from roadstead.reconcile.decision import Code, Done, Retry, Yield
 from roadstead.reconcile.kind import Metadata, Resource
@@ -334,6 +342,21 @@ async def test_foreign_rules_in_our_group_go_foreign_groups_stay(world: World) -
     assert [g["name"] for g in state.groups if g["name"].startswith("securitygroup-")] == [
         f"securitygroup-{GROUP_ID}-x"
     ]
+
+
+async def test_a_cloud_that_ignores_filters_misleads_nobody(world: World) -> None:
+    state = world.cloud.neutron.state
+    name = f"securitygroup-{GROUP_ID}"
+    foreign = {
+        state.add_group(world.cloud.now, world.project, near, "")["id"]
+        for near in (f"{name}-x", name.upper(), f"x{name}")
+    }
+    bench = world.group(SSH, PING)
+    bench.cloud = Unfiltered(world.port)
+    assert (await bench.run()).outcome == Done()
+    bench.deleting = True
+    assert (await bench.run()).outcome == Done()
+    assert {g["id"] for g in state.groups if GROUP_ID in g["name"]} == foreign
 
 
 async def test_two_groups_of_our_name_stop_the_pass(world: World) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from services.network.tests.world import IDENTITY_ID, NETWORK_ID, OTHER_ID, World
+from services.network.tests.world import IDENTITY_ID, NETWORK_ID, OTHER_ID, Unfiltered, World
 
 from roadstead.reconcile.decision import Code, Done, Retry, Yield
 from roadstead.testing.passbench import PassBench
@@ -186,6 +186,29 @@ async def test_a_shared_network_of_another_project_is_not_ours(world: World) -> 
     foreign = _foreign_network(world, NAME, "another-project", shared=True)
     bench = await settled(world)
     assert bench.status["openstack"]["networkID"] != foreign["id"]
+
+
+async def test_a_cloud_that_ignores_filters_misleads_nobody(world: World) -> None:
+    """Networks, subnets, routers and ports of others, some of our very name, are all listed and none is taken."""
+    other = world.network(OTHER_ID, prefix="10.9.0.0/24")
+    assert (await other.run()).outcome == Done()
+    shared = _foreign_network(world, NAME, "another-project", shared=True)
+    state = world.cloud.neutron.state
+    for subnet in [s for s in state.subnets if s["name"] == f"network-{OTHER_ID}"]:
+        state.subnets.change(subnet, name=NAME)
+    before = {
+        t: {r["id"]: dict(r) for r in getattr(state, t)} for t in ("networks", "subnets", "routers", "ports")
+    }
+    bench = world.network()
+    bench.cloud = Unfiltered(world.port)
+    assert (await bench.run()).outcome == Done()
+    made = bench.status["openstack"]
+    assert made["networkID"] != shared["id"]
+    assert made["subnetID"] not in before["subnets"]
+    bench.deleting = True
+    assert (await finish(bench)).outcome == Done()
+    after = {t: {r["id"]: dict(r) for r in getattr(state, t)} for t in before}
+    assert after == before
 
 
 async def test_two_networks_of_our_name_stop_the_pass(world: World) -> None:

@@ -140,8 +140,9 @@ async def _find_router(p: NetworkPass) -> str | None:
 
 
 async def _ports(p: NetworkPass, **query: str) -> list[dict[str, Any]]:
+    """Compared again: a port of somebody else's network, listed in spite of the filter, must not count."""
     found: list[dict[str, Any]] = await p.get(p.privileged, "network", "port.list", query=query)
-    return found
+    return [port for port in found if all(port.get(name) == value for name, value in query.items())]
 
 
 async def _has_interface(p: NetworkPass, router: str, subnet: CloudSubnet) -> bool:

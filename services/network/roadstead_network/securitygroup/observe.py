@@ -43,5 +43,6 @@ async def find(p: SecurityGroupPass) -> SecurityGroupSeen:
     rules = found.get("security_group_rules")
     if rules is None:
         query = {"security_group_id": found["id"]}
-        rules = await p.get(p.privileged, "network", "rule.list", query=query)
+        listed = await p.get(p.privileged, "network", "rule.list", query=query)
+        rules = [rule for rule in listed if rule.get("security_group_id") == found["id"]]
     return SecurityGroupSeen(str(found["id"]), tuple(cloud_rule(rule) for rule in rules))
