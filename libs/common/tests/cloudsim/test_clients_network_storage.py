@@ -81,7 +81,7 @@ def test_the_sdk_builds_and_removes_a_routed_network(sdk: Any) -> None:
     assert vlan.provider_segmentation_id == 1
     assert [p.id for p in net_api.ports(device_id=router.id, device_owner="network:router_interface")]
     assert net_api.update_quota(sdk.current_project_id, networks=77).networks == 77
-    with pytest.raises(openstack.exceptions.ConflictException, match="RouterInterface|floating IPs"):
+    with pytest.raises(openstack.exceptions.ConflictException, match="required by one or more floating IPs"):
         net_api.remove_interface_from_router(router, subnet_id=subnet.id)
     net_api.delete_ip(floating)
     net_api.delete_port(port)
