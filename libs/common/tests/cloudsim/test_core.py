@@ -193,7 +193,7 @@ def test_log_queries_narrow_by_each_criterion(world: Stage) -> None:
 
 
 def test_authentication_is_no_write(world: Stage) -> None:
-    mine = [c for c in world.cloud.log.calls(path="auth/tokens")]
+    mine = list(world.cloud.log.calls(path="auth/tokens"))
     assert mine
     assert not [c for c in world.cloud.log.writes() if c.path.endswith("auth/tokens")]
 

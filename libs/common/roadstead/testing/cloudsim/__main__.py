@@ -52,13 +52,16 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         print(f"cloudsim: cannot listen on {options.host}:{options.port}: {error.strerror}", file=sys.stderr)
         return 1
-    if options.write_clouds is not None:
-        options.write_clouds.write_text(front.clouds_yaml())
-    print(f"simulated cloud at {front.url}, auth_url {front.auth_url}", flush=True)
     try:
+        if options.write_clouds is not None:
+            options.write_clouds.write_text(front.clouds_yaml())
+        print(f"simulated cloud at {front.url}, auth_url {front.auth_url}", flush=True)
         asyncio.run(front.run())
     except KeyboardInterrupt:
-        return 0
+        pass  # the way in which the command is meant to end
+    except OSError as error:
+        print(f"cloudsim: cannot write {options.write_clouds}: {error.strerror}", file=sys.stderr)
+        return 1
     return 0
 
 

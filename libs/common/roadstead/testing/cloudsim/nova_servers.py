@@ -141,7 +141,7 @@ class Servers:
             raise self.nova.policy_error("os_compute_api:servers:create")
         whole = ctx.json()
         body = ctx.body("server")
-        hints = {}
+        hints: JsonObject = {}
         for key in ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"):
             hints |= ctx.mapping(whole, key)
         server = self.nova.boot.create(ctx, body, hints)
