@@ -322,6 +322,27 @@ async def test_a_project_of_our_name_without_our_tags_is_left_alone(world: World
     assert world.writes() == []
 
 
+async def test_a_deletion_after_a_lost_create_leaves_a_foreign_project_alone(world: World) -> None:
+    world.fail("no_answer_before", method="POST", path="/v3/projects$")
+    bench = world.identity_bench()
+    await bench.run()
+    store = world.cloud.keystone.store
+    foreign = store.new_project(NAME, world.secret["domain-id"])
+    bench.deleting = True
+    assert (await bench.until_settled()).outcome == Done()
+    assert store.projects[foreign["id"]] == foreign
+
+
+async def test_a_project_that_took_the_name_of_ours_is_left_alone(world: World) -> None:
+    bench = await settled(world)
+    store = world.cloud.keystone.store
+    world.cloud.keystone.foreign("delete_project", bench.book.record["projectID"], {})
+    foreign = store.new_project(NAME, world.secret["domain-id"], tags=["organization=acme", "project=web"])
+    bench.deleting = True
+    assert (await bench.until_settled()).outcome == Done()
+    assert store.projects[foreign["id"]] == foreign
+
+
 async def test_near_misses_are_left_alone(world: World) -> None:
     store = world.cloud.keystone.store
     domain = world.secret["domain-id"]
@@ -424,6 +445,17 @@ async def test_a_user_that_was_locked_out_does_not_hold_up_the_deletion(world: W
     assert (await bench.until_settled()).outcome == Done()
     assert world.named() == {"projects": [], "users": []}
     assert inside(world)["server_groups"] == []
+
+
+@pytest.mark.parametrize("path", ["/users/", "/projects/"])
+async def test_ref_009_a_refusal_for_what_is_gone_is_told_from_others_by_a_list(
+    world: World, path: str
+) -> None:
+    bench = await settled(world)
+    world.fail("status_after", method="DELETE", path=path, status=403)
+    bench.deleting = True
+    assert (await bench.run()).outcome == Done()
+    assert world.named() == {"projects": [], "users": []}
 
 
 async def test_a_refusal_of_keystone_that_is_no_absence_stays_an_error(world: World) -> None:
