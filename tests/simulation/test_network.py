@@ -1,11 +1,11 @@
 """Networks and security groups through the whole product on virtual time."""
 
-from roadstead_identity.__main__ import SERVICE as IDENTITY
-from roadstead_network.__main__ import SERVICE as NETWORK
-
 from tests.world.admin import Admin
 from tests.world.sim import SimWorld
 from tests.world.virtual import run_virtual
+
+from roadstead_identity.__main__ import SERVICE as IDENTITY
+from roadstead_network.__main__ import SERVICE as NETWORK
 
 NET = {"prefix": "192.168.10.0/24", "dnsNameservers": ["192.0.2.53"]}
 RULES = {"rules": [{"direction": "ingress", "protocol": "tcp", "port": {"number": 22}}]}

@@ -17,6 +17,7 @@ from roadstead.clock import Durations
 from roadstead.cloud.credentials import Keyring
 from roadstead.cloud.engine import CloudEngine
 from roadstead.events import dump
+from roadstead.reconcile.handlers import PublishFailed
 from roadstead.seal import Sealer, new_key
 from roadstead.store.memory import MemoryStore
 from roadstead.subjects import Key, spec_subject, status_subject
@@ -198,8 +199,14 @@ class SimWorld:
         return Key(self.region, project, kind, ident or str(uuid.uuid4()))
 
     async def publish(self, key: Key, body: Mapping[str, Any], **headers: str) -> None:
-        """A bare spec message, as a person with a plain client sends it."""
-        await self.bus.publish(spec_subject(key), dump(body), headers)
+        """A bare spec message, as a person with a plain client sends it; one that was not acknowledged is sent again."""
+        while True:
+            try:
+                await self.bus.publish(spec_subject(key), dump(body), headers)
+            except PublishFailed:
+                await asyncio.sleep(0.1)
+            else:
+                return
 
     async def apply(self, key: Key, name: str, spec: Mapping[str, Any], **metadata: Any) -> Key:
         base = {"name": name, "organizationId": self.organization, **metadata}
@@ -243,7 +250,9 @@ class SimWorld:
                 assert document is not None
                 return document
             await asyncio.sleep(0.25)
-        raise AssertionError(f"{key} is {self.provisioning(key)}, not {wanted}: {json.dumps(self.status(key), indent=1)}")
+        raise AssertionError(
+            f"{key} is {self.provisioning(key)}, not {wanted}: {json.dumps(self.status(key), indent=1)}"
+        )
 
     async def quiet(self, *, within: float = 3600.0) -> None:
         """Wait until nothing is due, leased or under way in any service."""
@@ -252,11 +261,24 @@ class SimWorld:
         while loop.time() < end:
             busy = self._restarts or self.bus.delivering
             for store in self.stores.values():
-                busy = busy or await store.next_due() is not None or bool(await store.outbox_take(1, 0.0))
+                busy = busy or await store.next_due() is not None or bool(store._held.outbox)
             if not busy:
                 return
             await asyncio.sleep(1.0)
-        raise AssertionError("the world did not come to rest")
+        raise AssertionError(f"the world did not come to rest: {self.unrest()}")
+
+    def unrest(self) -> list[str]:
+        """What is still due or waits to go out, for a person who reads a failure."""
+        found = [
+            f"{r.key.kind} {r.metadata.get('name')} {self.provisioning(r.key)} due {r.work.due_at}"
+            f" owner {r.work.lease_owner} conditions {[c for c in r.status.get('conditions', ()) if c['type'] == 'Available']}"
+            for store in self.stores.values()
+            for r in store._held.rows.values()
+            if r.work.due_at is not None
+        ]
+        found += [f"outbox {name} {len(s._held.outbox)}" for name, s in self.stores.items() if s._held.outbox]
+        found += [f"delivering {len(self.bus.delivering)}"] if self.bus.delivering else []
+        return found
 
     def writes(self, key: Key) -> list[dict[str, Any]]:
         """Every acted record of the resource, in order."""

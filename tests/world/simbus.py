@@ -88,7 +88,9 @@ class SimBus:
         going = [m for m in mine if up_to == 0 or m.sequence <= up_to]
         going = going[: max(0, len(mine) - keep)] if keep else going
         ids = {m.sequence for m in going}
-        self.streams[stream] = [m for m in self.streams[stream] if m.subject != subject or m.sequence not in ids]
+        self.streams[stream] = [
+            m for m in self.streams[stream] if m.subject != subject or m.sequence not in ids
+        ]
 
     async def request(self, subject: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
         await asyncio.sleep(0)

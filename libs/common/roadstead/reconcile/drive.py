@@ -11,12 +11,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from roadstead.clock import iso
 from roadstead.cloud.port import CloudError, Verdict
 from roadstead.reconcile.decision import Code, Decision, Done, Outcome, Retry, Stop, Yield
 from roadstead.reconcile.kind import Kind, S, T
 from roadstead.reconcile.outcomes import on_delete_path, outcome_of
 from roadstead.reconcile.passing import Pass
 from roadstead.reconcile.status import conditions_of, merged
+
+LOOK_AGAIN = 2.0  # seconds, unscaled
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Ending:
     error: CloudError | None = None
     lost: bool = False  # the lease went: nothing may be written
     writes: Sequence[Mapping[str, Any]] = ()  # what was asked of the cloud
+    release: tuple[str, ...] = ()  # references to let go of
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,22 @@ class Asked:
     at: datetime
 
 
+@dataclass(frozen=True)
+class Memory:
+    """What earlier passes of this life leave for this one.
+
+    made: how often each creating verb was performed.  ever: the resource was once provisioned.  absent_since: when an earlier pass
+    first found absent what had been there.  look_again: seconds until a second look counts (scaled by the caller).
+    """
+
+    asked: tuple[Asked, ...] = ()
+    made: Mapping[str, int] = field(default_factory=dict)
+    ever: bool = False
+    absent_since: datetime | None = None
+    settle: float = 65.0
+    look_again: float = 2.0
+
+
 def settling(asked: tuple[Asked, ...], now: datetime, seconds: float) -> tuple[Asked, ...]:
     """Those whose fate is still open."""
     return tuple(a for a in asked if now - a.at < timedelta(seconds=seconds))
@@ -62,19 +82,20 @@ def settling(asked: tuple[Asked, ...], now: datetime, seconds: float) -> tuple[A
 async def drive(
     kind: Kind[S, T, Any],
     p: Pass[S, T, Any],
+    memory: Memory | None = None,
     *,
-    asked: tuple[Asked, ...] = (),
-    settle: float = 65.0,
     observe_limit: float | None = None,
     on_decision: Callable[[Decision], None] | None = None,
 ) -> Ending:
     """Run one pass.  Never raises for what the cloud did; programming errors pass through.
 
-    asked: unanswered creates of earlier passes; while one is younger than `settle` seconds no creating verb runs and an absence
-    proves nothing (architecture.md section 3.4).
+    While a create of an earlier pass is unanswered and younger than the settling time no creating verb runs and an absence proves
+    nothing (architecture.md section 3.4).  What once was there is made again, or a deletion ended, only after a second look: one
+    empty list is no proof.
     """
+    memory = memory or Memory()
     ending = Ending(Done())
-    open_asks = settling(asked, p.now, settle)
+    open_asks = settling(memory.asked, p.now, memory.settle)
     try:
         async with asyncio.timeout(observe_limit):
             p.seen = await kind.observe(p)
@@ -82,8 +103,10 @@ async def drive(
             decision = kind.decide(p.resource, p.seen, p.now)
             if on_decision is not None:
                 on_decision(decision)
-            decision = _held_back(kind, p, decision, open_asks, settle)
+            decision = _held_back(kind, p, decision, open_asks, memory.settle)
+            decision = _looked_twice(kind, p, decision, memory)
             p.decision_id = secrets.token_hex(8)
+            p.act = str(decision.verb or "")
             _note(ending, p, decision)
             _keep(ending, p, decision.status)
             if decision.verb is None:
@@ -130,6 +153,34 @@ def _held_back(
         why=message,
         status={},
     )
+
+
+def _looked_twice(
+    kind: Kind[Any, Any, Any], p: Pass[Any, Any, Any], decision: Decision, memory: Memory
+) -> Decision:
+    """The second look, before what was there is made anew or counts as gone."""
+    verb = decision.verb
+    again = (
+        verb is not None
+        and verb in kind.creating
+        and verb not in kind.repeatable
+        and (memory.ever or memory.made.get(str(verb), 0) > 0)
+        and not any(w["act"] == str(verb) for w in p.writes)
+    )
+    finishes = (
+        p.resource.deleting
+        and isinstance(decision.outcome, Done)
+        and (memory.ever or bool(memory.made) or bool(memory.asked))
+    )
+    if not (again or finishes):
+        return decision
+    since = memory.absent_since
+    if since is not None and (p.now - since).total_seconds() >= memory.look_again:
+        return decision
+    message = "what was there is absent; looking again before anything follows from it"
+    outcome = Yield(Code.SETTLING, message, LOOK_AGAIN)
+    first = iso(since if since is not None else p.now)
+    return replace(decision, verb=None, outcome=outcome, why=message, status={"absentSince": first})
 
 
 def _note(ending: Ending, p: Pass[Any, Any, Any], decision: Decision) -> None:

@@ -166,8 +166,14 @@ def _with_history(
         and i["creates"]
         and now - parse_time(i["at"]) < timedelta(seconds=2 * end.timing.settling)
     ]
+    made = dict(row.status.get("made", {}))
+    for entry in (*lost, *end.writes):
+        if entry.get("creates") and (not entry["answered"] or entry["outcome"] == "ok"):
+            act = str(entry.get("act") or entry["verb"])
+            made[act] = int(made.get(act, 0)) + 1
     return replace(
         row,
+        status={**row.status, "made": made} if made else row.status,
         decided=last or None,
         intents=tuple(still_open[-8:]),
         written_at=now if wrote else row.written_at,

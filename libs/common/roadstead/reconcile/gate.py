@@ -5,7 +5,7 @@ consumers, and ends at once where the identity never had a project, because then
 to the owners of what is referenced.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -43,6 +43,7 @@ class Held:
     outcome: Outcome | None = None
     done: bool = False
     publish: tuple[Publication, ...] = ()
+    status: Mapping[str, Any] = field(default_factory=dict)  # changes to keep
 
 
 @dataclass(frozen=True)
@@ -74,38 +75,59 @@ def view_of(document: Mapping[str, Any]) -> StatusView:
         consumers=tuple(document.get("consumers", ())),
         deleting="deletionTimestamp" in metadata,
         gone="gone" in document,
+        ever_provisioned=document.get("everProvisioned") is True,
     )
 
 
+class LeaseLost(Exception):
+    """The row is another replica's now; nothing more may be done."""
+
+
+Record = Callable[[Mapping[str, int]], Awaitable[None]]
+
+
 async def take_references(
-    row: Row, needs: tuple[Need, ...], directory: Directory, requests: Requests
+    row: Row, needs: tuple[Need, ...], directory: Directory, requests: Requests, record: Record
 ) -> Held | Open:
-    """Hold on to everything needed, then wait for what is not ready."""
+    """Hold on to everything needed, then wait for what is not ready.
+
+    What is about to be asked stands in our own row first (`record`, negative generations), so that a reference whose grant was
+    never noted is let go of all the same when the resource goes.
+    """
     targets: dict[tuple[str, str], StatusView] = {}
     fresh: dict[str, int] = {}
     wanted = list(needs)
     identity = row.metadata.get("identityId")
-    for need in wanted:  # grows by the identity once the network has told it
+    outside = row.key.kind not in WITHOUT_IDENTITY
+    if outside and identity and Need("identity", str(identity)) not in wanted:
+        wanted.append(Need("identity", str(identity)))
+    await _announce(row, wanted, record)
+    for need in wanted:
         held = await _take(row, need, directory, requests, targets, fresh)
         if held is not None:
             return held
         if need.kind == "network" and not identity:
             identity = targets[need.kind, need.id].metadata.get("identityId")
-    if row.key.kind not in WITHOUT_IDENTITY:
-        if not identity:
-            text = "the resource names no identity and no network that has one"
-            return Held(GateRule.REFERENCE_UNKNOWN, Retry(Code.CONSISTENCY, text))
-        need = Need("identity", str(identity))
-        if need not in wanted:
-            held = await _take(row, need, directory, requests, targets, fresh)
-            if held is not None:
-                return held
-            wanted.append(need)
+            if outside and identity:
+                told = Need("identity", str(identity))
+                await _announce(row, [told], record)
+                wanted.append(told)
+    if outside and not identity:
+        text = "the resource names no identity and no network that has one"
+        return Waiting(GateRule.REFERENCE_UNKNOWN, Retry(Code.CONSISTENCY, text), granted=fresh)
     for need in wanted:
         view = targets[need.kind, need.id]
-        if need.provisioned and not view.provisioned:
-            return _waiting(need, view, fresh, targets, identity)
+        if need.provisioned and not view.provisioned and not _still_stands(row, view):
+            return _waiting(row, need, view, fresh)
     return Open(str(identity) if identity else None, targets, fresh)
+
+
+async def _announce(row: Row, needs: Sequence[Need], record: Record) -> None:
+    asked = {
+        reference_key(n): -max(1, row.generation) for n in needs if reference_key(n) not in row.references
+    }
+    if asked:
+        await record(asked)
 
 
 @dataclass(frozen=True)
@@ -113,21 +135,28 @@ class Waiting(Held):
     """Held back by a dependency, with the references that were granted on the way (they are kept)."""
 
     granted: Mapping[str, int] = field(default_factory=dict)
+    release: tuple[
+        str, ...
+    ] = ()  # references to let go of: their target has to go, and nothing of ours stands on it
 
 
-def _waiting(
-    need: Need,
-    view: StatusView,
-    fresh: Mapping[str, int],
-    targets: Mapping[tuple[str, str], StatusView],
-    identity: str | None,
-) -> Waiting:
+def _touched(row: Row) -> bool:
+    """Whether this life may have anything in the cloud."""
+    return row.ever_provisioned or row.written_at is not None or bool(row.intents)
+
+
+def _still_stands(row: Row, view: StatusView) -> bool:
+    """A target that waits for us to go before it goes is as good as ever for what we already built on it."""
+    return view.deleting and not view.gone and view.ever_provisioned and _touched(row)
+
+
+def _waiting(row: Row, need: Need, view: StatusView, fresh: Mapping[str, int]) -> Waiting:
+    """Who waits for a target that is itself going lets go of it, else the two would wait for each other for ever."""
     if view.deleting or view.gone:
-        return Waiting(
-            GateRule.REFERENCE_GOING,
-            Yield(Code.WAITING, f"the {need.kind} {need.id} is being deleted"),
-            granted=fresh,
-        )
+        text = f"the {need.kind} {need.id} is being deleted"
+        held = row.references.get(reference_key(need), 0) > 0 or reference_key(need) in fresh
+        release = (reference_key(need),) if held and not _touched(row) else ()
+        return Waiting(GateRule.REFERENCE_GOING, Yield(Code.WAITING, text), granted=fresh, release=release)
     state = view.status.get("provisioningStatus", "unknown")
     text = f"waiting for the {need.kind} {need.id}, which is {state}"
     return Waiting(GateRule.NOT_READY, Yield(Code.WAITING, text), granted=fresh)
@@ -141,7 +170,7 @@ async def _take(
     targets: dict[tuple[str, str], StatusView],
     fresh: dict[str, int],
 ) -> Held | None:
-    held = reference_key(need) in row.references
+    held = row.references.get(reference_key(need), 0) > 0
     known = directory.get(need.kind, need.id)
     if held and known is not None:
         targets[need.kind, need.id] = known
@@ -204,15 +233,22 @@ def before_delete(row: Row, directory: Directory, has_project: Callable[[str], b
 
 
 def _consumers(row: Row) -> Held:
+    """Each consumer of ours is told once to go: a spec that somebody gives it afterwards is its next life, not ours to end."""
     names = ", ".join(row.consumers[:5]) + (
         f" and {len(row.consumers) - 5} more" if len(row.consumers) > 5 else ""
     )
-    children: list[Publication] = []
-    if row.cascade:
-        for consumer in row.consumers:
-            parsed = parse_reference(consumer)
-            if parsed is not None:
-                key = Key(row.key.region, row.key.project, *parsed)
-                children.append(Publication(key, {"delete": True, "cascade": True}))
-    rule = GateRule.CASCADE if children else GateRule.CONSUMERS
-    return Held(rule, Yield(Code.IN_USE, f"in use, cannot be deleted yet: {names}"), publish=tuple(children))
+    outcome = Yield(Code.IN_USE, f"in use, cannot be deleted yet: {names}")
+    told = set(row.status.get("cascaded", ()))
+    fresh = [c for c in row.consumers if row.cascade and c not in told and parse_reference(c) is not None]
+    if not fresh:
+        return Held(GateRule.CONSUMERS, outcome)
+    children = []
+    for consumer in fresh:
+        parsed = parse_reference(consumer)
+        assert parsed is not None
+        children.append(
+            Publication(Key(row.key.region, row.key.project, *parsed), {"delete": True, "cascade": True})
+        )
+    return Held(
+        GateRule.CASCADE, outcome, publish=tuple(children), status={"cascaded": sorted(told | set(fresh))}
+    )

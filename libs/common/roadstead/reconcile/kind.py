@@ -164,6 +164,9 @@ class Kind(Generic[S, T, O]):
     # verbs whose cloud call makes or destroys something; the loop guards them with intents and a longer lease
     creating: frozenset[StrEnum] = frozenset()
     destructive: frozenset[StrEnum] = frozenset()
+    # creating verbs that a resource may rightly perform many times (rules, attachments); all others make the one object again only
+    # after a second look
+    repeatable: frozenset[StrEnum] = frozenset()
     # True: the kind's private record is published, sealed, on CREDENTIAL whenever it changes
     publishes_record: bool = False
     # the id this (metadata, spec) must have, or None when any UUID will do (server ids are UUIDv5 of network id and name)

@@ -66,6 +66,7 @@ class Pass(Generic[S, T, O]):
     requests: Requests
     book: Bookkeeper
     decision_id: str = ""
+    act: str = ""  # the verb that the decision named
     seen: O | None = None
     targets: dict[tuple[str, str], StatusView] = field(
         default_factory=dict
@@ -139,6 +140,7 @@ class Pass(Generic[S, T, O]):
         entry: dict[str, Any] = {
             "decisionId": self.decision_id,
             "intentId": secrets.token_hex(8),
+            "act": self.act,
             "verb": verb,
             "service": service,
             "method": op.method,

@@ -227,6 +227,9 @@ def ingest(
     if row is not None and (row.key.region, row.key.project) != (key.region, key.project):
         problem = Problem("ID_TAKEN", "id", "this id exists under another project or region", 403)
         return Change(result=IngestResult(Ingested.REFUSED, problems=(problem,)))
+    if _overtaken(row, message, position):
+        assert row is not None
+        return _late_delete(row, now, message, cause)
     if row is not None and row.generation + row.sequence > 0 and position <= (row.epoch, row.sequence):
         return Change(result=IngestResult(Ingested.OLDER, row.generation, row=row))
     if row is not None and row.next_spec is not None and position <= tuple(row.next_spec["position"]):
@@ -249,6 +252,40 @@ def ingest(
     return accept(row, now, kind, key, metadata, message.spec, position, cause, warnings)
 
 
+def _overtaken(row: Row | None, message: SpecMessage, position: tuple[int, int]) -> bool:
+    """A delete that arrives after the spec that followed it: this life began before it and has to end."""
+    return (
+        row is not None
+        and message.delete
+        and row.generation > 0
+        and row.gone_at is None
+        and not row.deleting
+        and (row.born_epoch, row.born_sequence) < position < (row.epoch, row.sequence)
+    )
+
+
+def _late_delete(row: Row, now: datetime, message: SpecMessage, cause: Mapping[str, Any]) -> Change:
+    """As if it had come in order: this life ends, and the newer spec is the next one."""
+    kept = {
+        "metadata": dict(row.metadata),
+        "spec": dict(row.spec),
+        "position": [row.epoch, row.sequence],
+        "cause": dict(row.work.cause),
+    }
+    going = replace(
+        row,
+        deleting=True,
+        cascade=message.cascade,
+        deletion_timestamp=now,
+        generation=row.generation + 1,
+        failures=0,
+        next_spec=kept,
+        status={**row.status, "provisioningStatus": "deprovisioning"},
+    )
+    going, out = published(wake(going, now, cause), **trace_of(cause))
+    return Change(going, [out], result=IngestResult(Ingested.DELETING, going.generation, row=going))
+
+
 def _ingest_delete(
     row: Row | None,
     now: datetime,
@@ -268,8 +305,6 @@ def _ingest_delete(
             refusal=(),
             work=replace(base.work, due_at=None),
         )
-        if row is not None and row.gone_at is not None:
-            return Change(tomb, result=IngestResult(Ingested.ABSENT, tomb.generation, row=tomb))
         tomb, out = published(tomb)
         return Change(tomb, [out], result=IngestResult(Ingested.ABSENT, tomb.generation, row=tomb))
     if row.deleting:
@@ -348,6 +383,8 @@ def accept(
             incarnation=row.incarnation + 1 if row is not None and row.gone_at is not None else 1,
             epoch=epoch,
             sequence=sequence,
+            born_epoch=epoch,
+            born_sequence=sequence,
             warnings=tuple(warnings),
             resource_version=row.resource_version if row is not None else 0,
             record_version=row.record_version if row is not None else 0,
@@ -418,9 +455,9 @@ def trace_of(cause: Mapping[str, Any]) -> dict[str, str]:
 
 def reference_add(row: Row | None, now: datetime, *, consumer: str) -> Change:
     """A consumer holds on to this resource: one update, unless it is going."""
-    if row is None or row.generation == 0:
+    if row is None or row.generation == 0 or row.gone_at is not None:
         return Change(result={"error": {"code": "UNKNOWN", "message": "no such resource"}})
-    if row.deleting or row.gone_at is not None:
+    if row.deleting:
         return Change(result={"error": {"code": "DELETING", "message": "the resource is being deleted"}})
     if consumer in row.consumers:
         return Change(result={"ok": True, "target": status_document(row)})

@@ -20,7 +20,7 @@ from roadstead.cloud.port import Cloud, CloudError
 from roadstead.events import dump
 from roadstead.reconcile import gate, rules
 from roadstead.reconcile.decision import Code, Done, Outcome, Retry, Yield
-from roadstead.reconcile.drive import Asked, Decided, Ending, drive
+from roadstead.reconcile.drive import LOOK_AGAIN, Asked, Decided, Ending, Memory, drive
 from roadstead.reconcile.finish import Finished, Timing, finish
 from roadstead.reconcile.kind import Kind, Publication
 from roadstead.reconcile.passing import Pass
@@ -242,11 +242,15 @@ class Runner:
         """The gate, then the kind's own observe, decide and act."""
         try:
             opened = await self._gate(kind, row, held)
+        except gate.LeaseLost:
+            return Ending(Done(), lost=True), ()
         except Exception:
             log.exception("gate failed", key=str(row.key))
             return self._internal(row), ()
         if isinstance(opened, gate.Held):
-            return self._held(row, opened), opened.publish
+            ending = self._held(row, opened)
+            ending.release = opened.release if isinstance(opened, gate.Waiting) else ()
+            return ending, opened.publish
         region = self._region(row)
         if region is None and row.key.kind != "region":
             text = f"the region {row.key.region} is not registered"
@@ -257,8 +261,7 @@ class Runner:
             ending = await drive(
                 kind,
                 p,
-                asked=self._asked(row),
-                settle=self.w.durations.settling,
+                self._memory(row),
                 observe_limit=self.w.durations.call_deadline * 2,
             )
         except Exception:
@@ -268,10 +271,7 @@ class Runner:
         if ending.error is not None:
             e = ending.error
             log.warning("cloud", key=str(row.key), error=str(e), text=e.text[:500], request_id=e.request_id)
-        publish: tuple[Publication, ...] = ()
-        if row.deleting and isinstance(ending.outcome, Done):
-            publish = kind.on_gone(p.resource)
-        return ending, publish
+        return ending, ()
 
     def _internal(self, row: Row) -> Ending:
         return self._held(
@@ -290,7 +290,7 @@ class Runner:
             row.generation,
             code,
         )
-        return Ending(outcome, decided=[decided], rule=held.rule.value)
+        return Ending(outcome, dict(held.status), decided=[decided], rule=held.rule.value)
 
     async def _gate(self, kind: Kind[Any, Any, Any], row: Row, held: Held) -> gate.Held | gate.Open:
         if row.deleting:
@@ -299,16 +299,21 @@ class Runner:
                 self.w.directory,
                 lambda identity: self.w.keyring.identity(row.key.region, identity) is not None,
             )
-        needs = kind.needs(rules.resource_of(kind, row))
-        opened = await gate.take_references(row, needs, self.w.directory, self.w.requests)
-        granted = opened.granted if isinstance(opened, gate.Open | gate.Waiting) else {}
-        if granted:
-            lease = held.lease
+        lease = held.lease
+
+        async def record(references: Mapping[str, int]) -> None:
             change = await self.w.store.change(
-                row.key, lambda r, now: rules.granted(r, now, lease=lease, references=granted)
+                row.key, lambda r, now: rules.granted(r, now, lease=lease, references=references)
             )
             if not change.result:
                 held.lost = True
+                raise gate.LeaseLost
+
+        needs = kind.needs(rules.resource_of(kind, row))
+        opened = await gate.take_references(row, needs, self.w.directory, self.w.requests, record)
+        granted = opened.granted if isinstance(opened, gate.Open | gate.Waiting) else {}
+        if granted:
+            await record(granted)
         return opened
 
     def _region(self, row: Row) -> RegionSpec | None:
@@ -319,11 +324,19 @@ class Runner:
             return None
         return RegionSpec.model_validate(view.spec)
 
-    def _asked(self, row: Row) -> tuple[Asked, ...]:
-        return tuple(
-            Asked(str(i["service"]), str(i["verb"]), parse_time(str(i["at"])))
-            for i in row.intents
-            if i.get("creates") and not i.get("answered")
+    def _memory(self, row: Row) -> Memory:
+        absent = row.status.get("absentSince")
+        return Memory(
+            asked=tuple(
+                Asked(str(i["service"]), str(i["verb"]), parse_time(str(i["at"])))
+                for i in row.intents
+                if i.get("creates") and not i.get("answered")
+            ),
+            made=row.status.get("made", {}),
+            ever=row.ever_provisioned,
+            absent_since=parse_time(absent) if absent else None,
+            settle=self.w.durations.settling,
+            look_again=LOOK_AGAIN * self.w.pace,
         )
 
     def _pass(
@@ -356,9 +369,11 @@ class Runner:
         ending: Ending,
         publish: tuple[Publication, ...],
     ) -> Row | None:
-        dropped, outcome = await self._let_go(kind, row, ending.outcome)
-        if outcome is not ending.outcome:
-            publish = ()
+        dropped, outcome = await self._let_go(kind, row, ending)
+        status = {"absentSince": None, **ending.status}
+        if row.deleting and isinstance(outcome, Done):
+            publish, outcome, leaving = self._leaving(kind, row)
+            status.update(leaving)
         d = self.w.durations
         end = Finished(
             lease=held.lease,
@@ -367,7 +382,7 @@ class Runner:
             timing=Timing(
                 d.yield_after, d.retry_after, d.retry_max, self.w.pace, d.settling, self._random.random()
             ),
-            status=ending.status,
+            status=status,
             decided=ending.decided,
             writes=ending.writes,
             drop_references=dropped,
@@ -380,13 +395,36 @@ class Runner:
         self.on_outbox()
         return result
 
-    async def _let_go(
-        self, kind: Kind[Any, Any, Any], row: Row, outcome: Outcome
-    ) -> tuple[list[str], Outcome]:
+    def _leaving(
+        self, kind: Kind[Any, Any, Any], row: Row
+    ) -> tuple[tuple[Publication, ...], Outcome, dict[str, Any]]:
+        """What goes with this resource goes before its tombstone, so that its next life cannot meet the old one's remains.
+
+        Told once; gone is what its owner says after that (a higher resource version than when it was told).
+        """
+        told: dict[str, int] = dict(row.status.get("leaving", {}))
+        fresh: list[Publication] = []
+        left: list[str] = []
+        for item in kind.on_gone(rules.resource_of(kind, row)):
+            view = self.w.directory.get(item.key.kind, item.key.id)
+            version = view.resource_version if view is not None else 0
+            if str(item.key) not in told:
+                fresh.append(item)
+                told[str(item.key)] = version
+            elif view is not None and view.gone and version > told[str(item.key)]:
+                continue
+            left.append(f"{item.key.kind} {item.key.id}")
+        if not left:
+            return (), Done(), {"leaving": None}
+        text = f"waiting for the {', '.join(left)} to go as well"
+        return tuple(fresh), Yield(Code.WAITING, text, after=1.0), {"leaving": told}
+
+    async def _let_go(self, kind: Kind[Any, Any, Any], row: Row, ending: Ending) -> tuple[list[str], Outcome]:
         """References that are no longer needed, released at their owners; after proof of absence all of them."""
+        outcome = ending.outcome
         if not isinstance(outcome, Done):
-            return [], outcome
-        if row.deleting:
+            unneeded = list(ending.release)
+        elif row.deleting:
             unneeded = list(row.references)
         else:
             needed = {gate.reference_key(n) for n in kind.needs(rules.resource_of(kind, row))}

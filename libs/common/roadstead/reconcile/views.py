@@ -25,6 +25,7 @@ class StatusView:
     consumers: tuple[str, ...] = ()
     deleting: bool = False
     gone: bool = False
+    ever_provisioned: bool = False
 
     @property
     def provisioned(self) -> bool:

@@ -13,7 +13,7 @@ from roadstead.clock import parse_time
 from roadstead.cloud.credentials import Keyring
 from roadstead.cloud.engine import CloudEngine
 from roadstead.cloud.port import Cloud as CloudPort
-from roadstead.reconcile.drive import Asked, Ending, drive
+from roadstead.reconcile.drive import Asked, Ending, Memory, drive
 from roadstead.reconcile.kind import Kind, Metadata, Resource
 from roadstead.reconcile.passing import Pass
 from roadstead.reconcile.status import conditions_of, merged
@@ -134,7 +134,7 @@ class PassBench:
             self.book.on_record = lambda r: self.keyring.put_identity(
                 self.key.region, self.key.id, dict(r), next(versions)
             )
-        ending = await drive(self.kind, p, asked=self.asked, settle=self.settle)
+        ending = await drive(self.kind, p, Memory(asked=self.asked, settle=self.settle))
         self.status = merged(self.status, ending.status, self.clock.now())
         self.status["observedGeneration"] = self.generation
         self.writes = list(p.writes)

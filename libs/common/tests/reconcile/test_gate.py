@@ -51,24 +51,42 @@ def target(
     return {"ok": True, "target": status_document(base)}
 
 
+RECORDED: list[Mapping[str, int]] = []
+
+
+async def taken(*args: Any) -> Held | Open:
+    async def record(references: Mapping[str, int]) -> None:
+        RECORDED.append(dict(references))
+
+    RECORDED.clear()
+    return await take_references(*args, record)
+
+
+async def test_what_is_asked_stands_in_the_own_row_before_it_is_asked() -> None:
+    owners = Owners()
+    owners.silent = True
+    await taken(row(identityId=IDENTITY), (Need("network", NETWORK),), Directory(), owners)
+    assert RECORDED == [{f"network/{NETWORK}": -1, f"identity/{IDENTITY}": -1}]
+
+
 async def test_references_are_taken_once_and_the_identity_comes_with_the_network() -> None:
     owners, directory = Owners(), Directory()
     owners.rows["network", NETWORK] = target("network", NETWORK, identityId=IDENTITY)
     owners.rows["identity", IDENTITY] = target("identity", IDENTITY)
-    opened = await take_references(row(), (Need("network", NETWORK),), directory, owners)
+    opened = await taken(row(), (Need("network", NETWORK),), directory, owners)
     assert isinstance(opened, Open)
     assert opened.identity == IDENTITY
     assert set(opened.granted) == {f"network/{NETWORK}", f"identity/{IDENTITY}"}
     assert [s for s, _ in owners.asked] == ["rpc.network.reference.add", "rpc.identity.reference.add"]
     held = replace(row(), references=opened.granted)
-    again = await take_references(held, (Need("network", NETWORK),), directory, owners)
+    again = await taken(held, (Need("network", NETWORK),), directory, owners)
     assert isinstance(again, Open)
     assert again.granted == {}
     assert len(owners.asked) == 2
 
 
 async def test_an_unknown_reference_is_a_consistency_error() -> None:
-    held = await take_references(row(), (Need("network", NETWORK),), Directory(), Owners())
+    held = await taken(row(), (Need("network", NETWORK),), Directory(), Owners())
     assert isinstance(held, Held)
     assert held.rule is GateRule.REFERENCE_UNKNOWN
     assert isinstance(held.outcome, Retry)
@@ -79,7 +97,7 @@ async def test_a_reference_into_another_region_does_not_exist() -> None:
     owners = Owners()
     other = "99999999-9999-4999-8999-999999999999"
     owners.rows["network", NETWORK] = target("network", NETWORK, region=other, identityId=IDENTITY)
-    held = await take_references(row(), (Need("network", NETWORK),), Directory(), owners)
+    held = await taken(row(), (Need("network", NETWORK),), Directory(), owners)
     assert isinstance(held, Held)
     assert held.rule is GateRule.REFERENCE_UNKNOWN
 
@@ -87,7 +105,7 @@ async def test_a_reference_into_another_region_does_not_exist() -> None:
 async def test_a_lost_race_with_a_deletion_yields() -> None:
     owners = Owners()
     owners.rows["network", NETWORK] = {"error": {"code": "DELETING", "message": "going"}}
-    held = await take_references(row(identityId=IDENTITY), (Need("network", NETWORK),), Directory(), owners)
+    held = await taken(row(identityId=IDENTITY), (Need("network", NETWORK),), Directory(), owners)
     assert isinstance(held, Held)
     assert isinstance(held.outcome, Yield)
 
@@ -96,7 +114,7 @@ async def test_ref_007_a_dependency_that_is_not_provisioned_is_waited_for_by_nam
     owners = Owners()
     owners.rows["network", NETWORK] = target("network", NETWORK, state="provisioning", identityId=IDENTITY)
     owners.rows["identity", IDENTITY] = target("identity", IDENTITY)
-    held = await take_references(row(), (Need("network", NETWORK),), Directory(), owners)
+    held = await taken(row(), (Need("network", NETWORK),), Directory(), owners)
     assert isinstance(held, Waiting)
     assert isinstance(held.outcome, Yield)
     assert NETWORK in held.outcome.message
@@ -106,7 +124,7 @@ async def test_ref_007_a_dependency_that_is_not_provisioned_is_waited_for_by_nam
 async def test_ref_007_an_identity_that_is_not_provisioned_is_waited_for() -> None:
     owners = Owners()
     owners.rows["identity", IDENTITY] = target("identity", IDENTITY, state="error")
-    held = await take_references(row(identityId=IDENTITY), (), Directory(), owners)
+    held = await taken(row(identityId=IDENTITY), (), Directory(), owners)
     assert isinstance(held, Waiting)
     assert held.rule is GateRule.NOT_READY
 
@@ -114,7 +132,7 @@ async def test_ref_007_an_identity_that_is_not_provisioned_is_waited_for() -> No
 async def test_an_owner_that_does_not_answer_is_waited_for_and_nothing_is_assumed() -> None:
     owners = Owners()
     owners.silent = True
-    held = await take_references(row(identityId=IDENTITY), (), Directory(), owners)
+    held = await taken(row(identityId=IDENTITY), (), Directory(), owners)
     assert isinstance(held, Held)
     assert isinstance(held.outcome, Yield)
 

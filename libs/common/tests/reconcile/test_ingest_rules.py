@@ -248,3 +248,17 @@ def test_the_project_of_a_spec_is_the_subjects() -> None:
     row, _ = ingest(None, spec(metadata={"projectId": PROJECT}), 5)
     assert row is not None
     assert row.metadata["projectId"] == PROJECT
+
+
+def test_a_delete_that_arrives_after_the_spec_that_followed_it_still_ends_the_old_life() -> None:
+    import itertools
+
+    events = {5: spec("red"), 6: DELETE, 7: spec("blue")}
+    for order in itertools.permutations(events):
+        row: Row | None = None
+        for sequence in (*order, 6, 5):
+            row, _ = ingest(row, events[sequence], sequence)
+        assert row is not None
+        wished = row.next_spec["spec"] if row.next_spec is not None else row.spec
+        assert wished["colour"] == "blue", order
+        assert row.deleting == (order[0] == 5), order
