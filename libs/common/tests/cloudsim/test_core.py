@@ -251,7 +251,7 @@ def test_the_admin_api_changes_settings(world: Stage) -> None:
     assert (shown["policy_overrides"], world.cloud.settings.lb_providers) == ([], ("x",))
     assert shown["admin_password"] == "***"
     for bad in (
-        {"nope": 1}, {"name_filter": "x"}, {"durations": {"x": 1}}, {"list_shows_fault": 7}, {"policy": "x"},
+        {"nope": 1}, {"name_filter": "x"}, {"durations": {"x": 1}}, {"list_shows_fault": 7}, {"policy": "x"}, {"compute_hosts": "abc"},
         {"durations": 7},
     ):  # fmt: skip
         assert admin(world.cloud, "POST", "settings", bad).status == 400

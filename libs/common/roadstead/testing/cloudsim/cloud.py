@@ -212,6 +212,7 @@ class Cloud:
             return Response(0, no_answer=True)
         if fault.kind == "wrong_cloud":
             other = self.other_cloud()
+            other.settle()
             return other._answer(other._by_prefix[service.prefix], request, rest, token)
         response = self._answer(service, request, rest, token)
         if fault.kind == "status_after":

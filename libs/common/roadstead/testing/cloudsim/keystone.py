@@ -51,7 +51,7 @@ class Keystone(Service):
         admin = store.role_named("admin")
         assert admin is not None
         for kind, target in (("project", project["id"]), ("system", "all"), ("domain", "default")):
-            store.grants[Grant(user["id"], kind, target, admin["id"])] = None
+            store.grants.add(Grant(user["id"], kind, target, admin["id"]))
 
     # -------------------------------------------------------------- tokens
 

@@ -81,7 +81,7 @@ class People:
             store.drop_project(project["id"])
         for user in [u for u in store.users.values() if u["domain_id"] == record["id"]]:
             store.drop_user(user["id"])
-        store.grants = {g: None for g in store.grants if (g.kind, g.target_id) != ("domain", record["id"])}
+        store.drop_grants_on("domain", record["id"])
         del store.domains[record["id"]]
         return nothing()
 

@@ -114,7 +114,7 @@ class Roles:
 
     def _put(self, ctx: Ctx, kind: str) -> Response:
         grant, _ = self._grant(ctx, kind, "identity:create_grant", write=True)
-        self.keystone.store.grants[grant] = None
+        self.keystone.store.grants.add(grant)
         return nothing()
 
     def _check(self, ctx: Ctx, kind: str) -> Response:
@@ -134,7 +134,7 @@ class Roles:
         domain_id = self._target(ctx, kind, "identity:list_grants")
         ctx.require(self.keystone.reads(ctx, domain_id), "identity:list_grants")
         store = self.keystone.store
-        held = store.grants_of(ctx.params["user"], kind, ctx.params["target"])
+        held = store.grants.at(ctx.params["user"], kind, ctx.params["target"])
         return self.keystone.listing(ctx, "roles", [store.roles[g.role_id] for g in held])
 
     @route("PUT", "/v3/projects/{target}/users/{user}/roles/{role}")
@@ -177,7 +177,7 @@ class Roles:
 
     @route("PUT", "/v3/system/users/{user}/roles/{role}")
     def put_system(self, ctx: Ctx) -> Response:
-        self.keystone.store.grants[self._system(ctx, "identity:create_system_grant_for_user")] = None
+        self.keystone.store.grants.add(self._system(ctx, "identity:create_system_grant_for_user"))
         return nothing()
 
     @route("DELETE", "/v3/system/users/{user}/roles/{role}")

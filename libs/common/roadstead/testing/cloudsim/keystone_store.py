@@ -30,6 +30,34 @@ class Grant:
     role_id: str
 
 
+class Grants:
+    """All grants in the order in which they were made, found at once by user and target."""
+
+    def __init__(self) -> None:
+        self._all: dict[Grant, None] = {}
+        self._at: dict[tuple[str, str, str], dict[Grant, None]] = {}
+
+    def __iter__(self) -> Iterator[Grant]:
+        return iter(self._all)
+
+    def __contains__(self, grant: Grant) -> bool:
+        return grant in self._all
+
+    def add(self, grant: Grant) -> None:
+        """Keep a grant; again is no change."""
+        self._all[grant] = None
+        self._at.setdefault((grant.user_id, grant.kind, grant.target_id), {})[grant] = None
+
+    def discard(self, grant: Grant) -> None:
+        """Forget a grant, if it is there."""
+        self._all.pop(grant, None)
+        self._at.get((grant.user_id, grant.kind, grant.target_id), {}).pop(grant, None)
+
+    def at(self, user_id: str, kind: str, target_id: str) -> list[Grant]:
+        """The grants of a user on one target."""
+        return list(self._at.get((user_id, kind, target_id), ()))
+
+
 @dataclass
 class Secret:
     """What authenticates a user, and since when its tokens are good."""
@@ -64,7 +92,7 @@ class KeystoneStore:
     users: dict[str, JsonObject] = field(default_factory=dict)
     secrets: dict[str, Secret] = field(default_factory=dict)
     roles: dict[str, JsonObject] = field(default_factory=dict)
-    grants: dict[Grant, None] = field(default_factory=dict)
+    grants: Grants = field(default_factory=Grants)
     credentials: dict[str, ApplicationCredential] = field(default_factory=dict)
 
     def named(self, table: dict[str, JsonObject], name: str, domain_id: str | None) -> JsonObject | None:
@@ -109,11 +137,6 @@ class KeystoneStore:
         self.roles[record["id"]] = record
         return record
 
-    def grants_of(self, user_id: str, kind: str, target_id: str) -> list[Grant]:
-        return [
-            g for g in self.grants if g.user_id == user_id and g.kind == kind and g.target_id == target_id
-        ]
-
     def with_implied(self, names: set[str]) -> set[str]:
         """The role names with everything that they imply."""
         full = set(names)
@@ -129,7 +152,7 @@ class KeystoneStore:
         return self.with_implied(
             {
                 self.roles[g.role_id]["name"]
-                for g in self.grants_of(user_id, kind, target_id)
+                for g in self.grants.at(user_id, kind, target_id)
                 if g.role_id in self.roles
             }
         )
@@ -148,18 +171,24 @@ class KeystoneStore:
         """Remove a user with grants and application credentials."""
         self.users.pop(user_id, None)
         self.secrets.pop(user_id, None)
-        self.grants = {g: None for g in self.grants if g.user_id != user_id}
+        for grant in [g for g in self.grants if g.user_id == user_id]:
+            self.grants.discard(grant)
         self.credentials = {k: c for k, c in self.credentials.items() if c.user_id != user_id}
 
     def drop_project(self, project_id: str) -> None:
         """Remove a project with grants and application credentials; the services are not told."""
         self.projects.pop(project_id, None)
-        self.grants = {g: None for g in self.grants if (g.kind, g.target_id) != ("project", project_id)}
+        self.drop_grants_on("project", project_id)
         self.credentials = {k: c for k, c in self.credentials.items() if c.project_id != project_id}
+
+    def drop_grants_on(self, kind: str, target_id: str) -> None:
+        """Remove every grant on a target that is going."""
+        for grant in [g for g in self.grants if (g.kind, g.target_id) == (kind, target_id)]:
+            self.grants.discard(grant)
 
     def drop_grant(self, grant: Grant) -> None:
         """Remove a grant; the application credentials of that user and project go with it."""
-        self.grants.pop(grant, None)
+        self.grants.discard(grant)
         if grant.kind == "project":
             self.credentials = {
                 k: c

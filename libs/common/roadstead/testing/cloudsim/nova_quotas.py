@@ -119,7 +119,7 @@ class Quotas:
         ctx.only(body, known | {"force", "tenant_id", "id"})
         force = ctx.flag(body, "force")
         values: dict[str, int] = {}
-        for key in body.keys() & self.cloud.settings.quota_compute.keys():
+        for key in (k for k in body if k in self.cloud.settings.quota_compute):
             value = ctx.integer(body, key, required=True, low=-1)
             used = self.used(project_id, key)
             if value is not None and 0 <= value < used and not force:

@@ -133,10 +133,10 @@ class SimSettings:
                 raise ValueError(f"setting {name!r} is unknown; read /admin/settings for the names")
             if isinstance(current, (Durations, PageSizes)):
                 _change_group(name, current, value)
-            elif isinstance(current, set):
-                setattr(self, name, set(value))
-            elif isinstance(current, tuple):
-                setattr(self, name, tuple(value))
+            elif isinstance(current, (set, tuple)):
+                if not isinstance(value, (list, tuple, set, frozenset)):
+                    raise ValueError(f"setting {name!r} takes a list")
+                setattr(self, name, type(current)(value))
             elif isinstance(current, dict):
                 current.update(value)
             elif isinstance(current, bool) != isinstance(value, bool) or (
