@@ -57,7 +57,7 @@ class World:
             for name in names:
                 role = store.role_named(name)
                 assert role is not None
-                store.grants[Grant(user, kind, target, role["id"])] = None
+                store.grants.add(Grant(user, kind, target, role["id"]))
         return {"domain-id": domain, "user-id": user, "password": PASSWORD, "project-id": project}
 
     def region_bench(self) -> PassBench:

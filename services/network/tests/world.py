@@ -69,7 +69,7 @@ class World:
         store = self.cloud.keystone.store
         found = store.role_named(role)
         assert found is not None
-        store.grants[Grant(user, "project", project, found["id"])] = None
+        store.grants.add(Grant(user, "project", project, found["id"]))
 
     def identity_view(self, tenant: str, version: int = 1) -> Any:
         status = {"projectReady": True, "projectId": self.project}
