@@ -113,7 +113,7 @@ class CloudEngine:
         self._paces: dict[str, Pace] = {}
         self._circuits: dict[str, Circuit] = {}
         self.skews: dict[str, float] = {}
-        """Seconds by which a region's clock was ahead of ours at its last answer."""
+        """Seconds by which a region's clock was ahead of ours, by its last token or the date of its last answer."""
 
     # ---------------------------------------------------------------- the port
 
@@ -348,6 +348,8 @@ class CloudEngine:
             self._remember(scope, login, error)
             raise NotSent(Verdict.WRONG_CLOUD, foreign)
         self._refused.pop(scope, None)
+        if answer.issued_at is not None:
+            self.skews[scope.region] = (answer.issued_at - self._clock.now()).total_seconds()
         held = _Held(login, answer)
         self._held[scope] = held
         return held

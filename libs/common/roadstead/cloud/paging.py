@@ -39,7 +39,7 @@ class Page:
 
 def takes_limit(service: str, verb: str) -> bool:
     """Whether that list may be asked for a page size; the others refuse or ignore it."""
-    return any(verb.startswith(noun) for noun in _LIMITED.get(service, ()))
+    return verb != "versions" and any(verb.startswith(noun) for noun in _LIMITED.get(service, ()))
 
 
 def read_page(body: Any, listing: str, query: Query, limit: int | None) -> Page:

@@ -41,6 +41,7 @@ class Access:
     roles: frozenset[str]
     expires_at: datetime
     catalog: tuple[Mapping[str, Any], ...] = field(repr=False)
+    issued_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ def access_of(token: str, body: Any) -> Access:
             roles=frozenset(role["name"] for role in said.get("roles", ())),
             expires_at=parse_time(said["expires_at"]),
             catalog=tuple(said.get("catalog") or ()),
+            issued_at=parse_time(said["issued_at"]) if said.get("issued_at") else None,
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"the answer is no token: {error!r}") from None

@@ -491,6 +491,14 @@ async def test_the_clouds_clock_is_compared(bench: Any, principal: Any, answer: 
     assert engine.skews == {"r1": 120.0}
 
 
+async def test_a_token_tells_the_clouds_clock(bench: Any, principal: Any, answer: Any) -> None:
+    bench.sender.changed = {"issued_at": datetime(2026, 1, 1, 0, 0, 9, tzinfo=UTC)}
+    bench.sender.script = [answer(200, SERVER)]
+    engine = bench.make()
+    await engine.call(get_server(principal))
+    assert engine.skews == {"r1": 9.0}
+
+
 async def test_closing_closes_the_sender(bench: Any) -> None:
     await bench.make().close()
     assert bench.sender.closed

@@ -148,6 +148,8 @@ def test_keypairs_come_out_of_their_wrappers() -> None:
         ("compute", "attachment.list", False),
         ("identity", "project.list", False),
         ("network", "port.list", True),
+        ("load-balancer", "pool.list", True),
+        ("load-balancer", "versions", False),
         ("image", "image.list", True),
     ],
 )

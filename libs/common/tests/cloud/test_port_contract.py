@@ -88,7 +88,7 @@ async def _identity(
     keyring.put_identity(REGION, identity, record, 1)
 
 
-@pytest.fixture(params=["direct", "http"])
+@pytest.fixture(params=["direct", pytest.param("http", marks=pytest.mark.integration)])
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     settings = SimSettings()
     settings.durations.scale(0)

@@ -169,6 +169,7 @@ async def test_existing_mode_only_repeats_what_it_is_given(sim: Cloud) -> None:
     assert sim.log.calls() == []
 
 
+@pytest.mark.integration
 async def test_configure_over_openstacksdk(sim: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     with Front(sim) as front:
         openrc = {

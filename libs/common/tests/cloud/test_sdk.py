@@ -15,7 +15,7 @@ from roadstead.cloud.sdk import SdkSender
 from roadstead.cloud.sending import Access, Login, NotSent, Outgoing, RawAnswer, Unanswered
 from roadstead.cloud.settings import CloudSettings
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(30)]
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nX-Openstack-Request-Id: req-9\r\n\r\n{}"
 
@@ -297,6 +297,8 @@ async def test_a_login_is_read_and_a_refused_one_handed_on(door: Any) -> None:
     )
     assert access.roles == {"member"}
     assert access.expires_at.isoformat() == "2026-01-01T01:00:00+00:00"
+    assert access.issued_at is not None
+    assert access.issued_at.isoformat() == "2026-01-01T00:00:00+00:00"
     assert "tok" not in repr(access)
     refusing = door(answering(b"HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\n{}"))
     refused = await sender.login(login_at(refusing.url), 5.0)

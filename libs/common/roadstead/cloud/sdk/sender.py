@@ -266,6 +266,7 @@ def _access(ref: AccessInfoV3) -> Access:
         roles=frozenset(ref.role_names or ()),
         expires_at=ref.expires,
         catalog=tuple(catalog),
+        issued_at=ref.issued,
     )
 
 
