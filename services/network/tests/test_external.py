@@ -81,6 +81,19 @@ async def test_inv_027_a_changed_secret_is_read_anew(world: World) -> None:
     assert reads(world) == 2
 
 
+async def test_inv_028_a_refresh_that_fails_is_an_error_and_heals(world: World) -> None:
+    await world.inventory.selected(REGION_ID, world.region())
+    held = world.keyring.region(REGION_ID)
+    assert held is not None
+    secret = {"domain-id": held.domain_id, "user-id": held.user_id, "project-id": held.project_id}
+    world.keyring.put_region_secret(REGION_ID, {**secret, "password": "wrong"}, 2)
+    with pytest.raises(CloudError) as failed:
+        await world.inventory.selected(REGION_ID, world.region())
+    assert failed.value.verdict is Verdict.UNAUTHORIZED
+    world.keyring.put_region_secret(REGION_ID, {**secret, "password": held.password}, 3)
+    assert len(await world.inventory.selected(REGION_ID, world.region())) == 1
+
+
 async def test_a_failed_read_is_an_error_and_never_an_empty_inventory(world: World) -> None:
     world.fail("status", service="network", status=503, times=1)
     with pytest.raises(CloudError) as failed:

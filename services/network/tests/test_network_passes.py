@@ -3,10 +3,18 @@
 from typing import Any
 
 import pytest
-from services.network.tests.world import IDENTITY_ID, NETWORK_ID, OTHER_ID, Unfiltered, World
+from services.network.tests.world import (
+    IDENTITY_ID,
+    NETWORK_ID,
+    OTHER_ID,
+    REGION_ID,
+    TENANT,
+    Unfiltered,
+    World,
+)
 
 from roadstead.reconcile.decision import Code, Done, Retry, Yield
-from roadstead.testing.passbench import PassBench
+from roadstead.testing.passbench import PassBench, view
 from roadstead_network.network import KIND
 
 NAME = f"network-{NETWORK_ID}"
@@ -116,6 +124,32 @@ async def test_two_quiet_passes_read_four_times_and_write_nothing(world: World) 
         assert (await bench.run()).outcome == Done()
         assert world.writes() == []
         assert len(world.calls()) == 4
+
+
+async def test_inv_007_everything_is_found_by_name_in_the_identitys_project(world: World) -> None:
+    bench = await settled(world)
+    world.cloud.log.clear()
+    assert (await bench.run()).outcome == Done()
+    by_name = [c for c in world.calls() if ("name", NAME) in c.query]
+    assert [c.path.rsplit("/", 1)[1] for c in by_name] == ["networks", "subnets", "routers"]
+    assert {c.project_id for c in world.calls()} == {world.project}
+    assert [c.path for c in world.calls() if c not in by_name] == ["/network/v2.0/ports"]
+
+
+async def test_inv_011_what_somebody_changed_in_the_cloud_is_put_back_by_the_spec(world: World) -> None:
+    bench = await settled(world)
+    state = world.cloud.neutron.state
+    (subnet,) = [s for s in state.subnets if s["name"] == NAME]
+    state.subnets.change(subnet, dns_nameservers=["203.0.113.1"])
+    router = next(r for r in state.routers if r["name"] == NAME)
+    for port in [
+        p for p in state.ports if p["device_id"] == router["id"] and p["project_id"] == world.project
+    ]:
+        state.drop_port(port)
+    world.cloud.log.clear()
+    assert (await bench.run()).outcome == Done()
+    assert world.writes() == ["PUT subnets/*", "PUT routers/*/add_router_interface"]
+    assert subnet["dns_nameservers"] == ["9.9.9.9"]
 
 
 async def test_ref_023_changed_servers_and_emptied_routes_update_the_subnet_once(world: World) -> None:
@@ -400,6 +434,24 @@ async def test_the_order_of_removal(world: World) -> None:
     assert (await bench.run()).outcome == Done()
     assert world.writes() == DELETES
     assert world.calls()[-1].method == "GET"  # absence is read after the last delete
+    assert held(world) == EMPTY
+
+
+async def test_ref_002_a_deletion_asks_neither_readiness_nor_status(world: World) -> None:
+    bench = await settled(world)
+    bench.status = {"provisioningStatus": "error"}
+    world.directory.put(
+        view(
+            "identity",
+            IDENTITY_ID,
+            REGION_ID,
+            TENANT,
+            status={"provisioningStatus": "error", "projectReady": True, "projectId": world.project},
+            resource_version=2,
+        )
+    )
+    bench.deleting = True
+    assert (await bench.run()).outcome == Done()
     assert held(world) == EMPTY
 
 
