@@ -159,6 +159,13 @@ class Ctx:
         except ValueError:
             raise self.service.malformed_body() from None
 
+    def document(self) -> JsonObject:
+        """The body as an object; 400 for any other JSON value."""
+        value = self.json()
+        if not isinstance(value, dict):
+            raise self.service.malformed_body()
+        return value
+
     def body(self, root: str) -> JsonObject:
         """The object under the body's root key."""
         value = self.json()

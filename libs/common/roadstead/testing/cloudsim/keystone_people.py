@@ -180,10 +180,7 @@ class People:
     @route("PUT", "/v3/projects/{id}/tags")
     def replace_tags(self, ctx: Ctx) -> Response:
         record = self._managed_project(ctx, "identity:update_project_tags")
-        body = ctx.json()
-        if not isinstance(body, dict):
-            raise ctx.service.missing_field("tags")
-        record["tags"] = ctx.texts(body, "tags")
+        record["tags"] = ctx.texts(ctx.document(), "tags")
         return answer({"tags": record["tags"]})
 
     @route("PUT", "/v3/projects/{id}/tags/{tag}")

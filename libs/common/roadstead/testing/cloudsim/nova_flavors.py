@@ -182,7 +182,7 @@ class Flavors:
     def change_access(self, ctx: Ctx) -> Response:
         ctx.require(ctx.is_admin, "os_compute_api:os-flavor-access:add_tenant_access")
         flavor = self._flavor(ctx)
-        body = ctx.json()
+        body = ctx.document()
         tenants = {
             verb: ctx.mapping(body, verb).get("tenant") for verb in ("addTenantAccess", "removeTenantAccess")
         }

@@ -139,7 +139,7 @@ class Servers:
         """202 with id, links, adminPass and security groups; no status."""
         if ctx.token.project_id is None:
             raise self.nova.policy_error("os_compute_api:servers:create")
-        whole = ctx.json()
+        whole = ctx.document()
         body = ctx.body("server")
         hints: JsonObject = {}
         for key in ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"):
@@ -236,7 +236,7 @@ class Servers:
     @route("PUT", "/v2.1/servers/{id}/tags")
     def replace_tags(self, ctx: Ctx) -> Response:
         server = self.nova.own_server(ctx)
-        server.tags = ctx.texts(ctx.json(), "tags")
+        server.tags = ctx.texts(ctx.document(), "tags")
         return answer({"tags": list(server.tags)})
 
     # ---------------------------------------------------------- what it has
