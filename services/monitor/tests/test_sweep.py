@@ -1,10 +1,12 @@
 """Sweeps over the simulated cloud, with the owner's production rules behind them (behaviour.md section 11)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from roadstead.bus.failures import PublishFailed
 from roadstead.testing.cloudsim.faults import Fault, Outcome
 from roadstead_compute.server import texts
 from roadstead_compute.server.decide_retry import create_failed
@@ -82,8 +84,6 @@ async def test_a_server_that_was_never_made_is_not_called_absent(sky: Any) -> No
 
 
 async def test_ref_065_a_server_under_deletion_is_skipped(sky: Any) -> None:
-    from dataclasses import replace
-
     ident = sky.server("web-1")
     row = sky.owner.rows[ident]
     moment = sky.clock.now()
@@ -133,8 +133,6 @@ async def test_ref_063_a_region_that_is_down_leaves_the_others_alone(sky: Any) -
 
 
 async def test_ref_064_an_ignored_observation_comes_again(sky: Any) -> None:
-    from dataclasses import replace
-
     ident = sky.server("web-1")
     row = sky.owner.rows[ident]
     later = sky.clock.now()
@@ -149,8 +147,6 @@ async def test_ref_064_an_ignored_observation_comes_again(sky: Any) -> None:
 
 
 async def test_a_message_that_the_broker_does_not_take_comes_again(sky: Any) -> None:
-    from roadstead.bus.failures import PublishFailed
-
     class Deaf:
         async def publish(self, subject: str, payload: bytes, headers: Any) -> tuple[int, int]:
             raise PublishFailed("the broker is away")
@@ -323,3 +319,22 @@ async def test_inv_247_248_312_errored_follows_the_status_not_the_fault(sky: Any
     sky.foreign("recover", ident)
     await sky.sweep()
     assert sky.observed(ident)["errored"] is False, "although the fault is still shown"
+
+
+async def test_inv_240_an_ignored_observation_is_no_second_look_a_second_failure_is(sky: Any) -> None:
+    ident = sky.server("web-1")
+    await sky.sweep()
+    sky.foreign("error", ident)
+    later = sky.clock.now().replace(year=sky.clock.now().year + 1)
+    sky.owner.rows[ident] = replace(sky.owner.rows[ident], written_at=later)
+    looks = []
+    for _ in range(3):
+        await sky.sweep()
+        assert sky.owner.outcomes == ["before_write"]
+        looks.append(len(sky.gets()))
+    assert looks == [1, 0, 0]
+    sky.owner.rows[ident] = replace(sky.owner.rows[ident], written_at=None)
+    for change, expected in (("recover", 0), ("error", 1)):
+        sky.foreign(change, ident)
+        await sky.sweep()
+        assert len(sky.gets()) == expected

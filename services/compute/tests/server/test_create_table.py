@@ -93,7 +93,8 @@ def test_6_1_5_pairs_compare_in_canonical_form(build: Any, mac: str | None) -> N
 
 def test_6_1_6_create_delete_and_many(build: Any) -> None:
     wanted = build.resource({"publicIPAllocation": {"enabled": True}})
-    assert build.decide(wanted, build.seen()).verb is Verb.CREATE_ADDRESS
+    made = build.decide(wanted, build.seen())
+    assert (made.rule, made.verb) == (Rule.ADDRESS_ABSENT, Verb.CREATE_ADDRESS)
     unwanted = build.decide(build.resource(), build.seen(addresses=(build.address(),)))
     assert (unwanted.rule, unwanted.verb) == (Rule.ADDRESS_UNWANTED, Verb.DELETE_ADDRESS)
     many = build.decide(wanted, build.seen(addresses=(build.address(1), build.address(2))))

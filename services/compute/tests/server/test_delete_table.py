@@ -67,6 +67,12 @@ def test_6_4_a_port_that_a_stranger_uses_is_waited_for_with_a_reason(build: Any)
     assert decision.outcome == Yield(Code.IN_USE, texts.PORT_TAKEN)
 
 
+def test_6_4_release_and_gone_by_their_rules(build: Any) -> None:
+    held = build.decide(going(build), build.absent(volumes=(build.volume(),)))
+    assert (held.rule, held.verb) == (Rule.DELETE_RELEASE, Verb.RELEASE)
+    assert build.decide(going(build), build.absent()).rule is Rule.DELETED
+
+
 def test_6_4_a_claim_that_cannot_be_released_is_tried_again(build: Any) -> None:
     volume = build.volume(failure=(Code.UNAVAILABLE, texts.CLAIM_UNANSWERED))
     decision = build.decide(going(build), build.absent(volumes=(volume,)))
