@@ -41,7 +41,9 @@ def start_logging(service: str, replica: str, *, level: str = "info", form: str 
             structlog.processors.JSONRenderer(serializer=_to_json),
         ]
     else:
-        ending = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        # The renderer's own tracebacks show local variables, and secrets may be among them.
+        plain = structlog.dev.plain_traceback
+        ending = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

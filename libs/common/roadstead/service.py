@@ -275,6 +275,7 @@ class Process:
         if streams is not None:
             steps.append(("messages in hand", lambda: streams.idle(STOPPING_BOUND / 2), STOPPING_BOUND))
         if assembly is not None:
+            self.supervisor.let_end("passes")
             assembly.runner.stop()
             steps.append(("passes", lambda: self.supervisor.finish("passes", drain), drain + 1))
             steps.append(("jobs", self.supervisor.stop_all, STOPPING_BOUND * 2))

@@ -30,7 +30,7 @@ class Readiness:
         """What keeps the process from being ready, by check; empty when it is."""
         if self.stopping:
             return {"process": "it is stopping"}
-        found = {name: await check() for name, check in self.checks.items()}
+        found = {name: await check() for name, check in list(self.checks.items())}
         return {name: text for name, text in found.items() if text is not None}
 
 

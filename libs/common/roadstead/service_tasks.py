@@ -54,11 +54,14 @@ class Supervisor:
         if left:
             log.warning("task did not end in time", task=name)
 
+    def let_end(self, name: str) -> None:
+        """The task is about to be told to end: it is not started again."""
+        self._ending.add(name)
+
     async def finish(self, name: str, seconds: float) -> None:
         """Let one end by itself, which it was told to; cancel it when the time is over."""
         task = self._tasks.get(name)
         if task is not None:
-            self._ending.add(name)
             await asyncio.wait({task}, timeout=seconds)
             await self.stop(name)
 

@@ -66,8 +66,10 @@ def details_line(details: Sequence[Mapping[str, Any]]) -> str:
     return dump(kept).decode("ascii")
 
 
-def dead_message(service: str, letter: DeadLetter, origin: Origin) -> tuple[str, bytes, dict[str, str]]:
-    """Subject, body and headers.  The message id makes a repeated refusal of one message one dead letter."""
+def dead_message(
+    service: str, letter: DeadLetter, origin: Origin, limit: int = MAX_BODY
+) -> tuple[str, bytes, dict[str, str]]:
+    """Subject, body (cut at `limit` bytes) and headers.  The message id makes a repeated refusal of one message one dead letter."""
     key = letter.key if _KEY.match(letter.key) else UNKNOWN_KEY
     headers = {
         "Nats-Msg-Id": f"dead-{service}-{origin.stream}-{origin.epoch}-{origin.sequence}-{line(letter.code, 64)}",
@@ -83,7 +85,7 @@ def dead_message(service: str, letter: DeadLetter, origin: Origin) -> tuple[str,
     if origin.traceparent:
         headers["traceparent"] = line(origin.traceparent, 64)
     body = origin.data
-    if len(body) > MAX_BODY:
+    if len(body) > limit:
         headers["Roadstead-Cut"] = str(len(body))
-        body = body[:MAX_BODY]
+        body = body[:limit]
     return dead_subject(service, key), body, headers

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import structlog
+from nats.js.errors import NotFoundError
 from opentelemetry.trace import SpanKind
 
 from roadstead.bus.connection import Bus, label
-from roadstead.bus.dead import DeadLetter, Origin, dead_message, key_of
+from roadstead.bus.dead import MAX_BODY, DeadLetter, Origin, dead_message, key_of
 from roadstead.bus.epochs import Epochs
 from roadstead.bus.failures import PublishFailed
 from roadstead.bus.pull import Delivery, Pull, Room
@@ -27,6 +28,7 @@ log = structlog.get_logger("roadstead.bus")
 FAILURES_MAX = 5
 DELAY_MAX = 30.0
 REMEMBERED = 10_000
+HEADERS_MAX = 32 * 1024  # room for them beside the body, in what the broker takes
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -219,11 +221,20 @@ class Durable:
         self._held[delivery.subject] = (min(first, delivery.sequence), time.monotonic() + delay + 5.0)
         await self._again(delivery, delay, "failed")
 
+    async def _body(self, delivery: Delivery) -> bytes:
+        """The body of a message that came without it; empty when the stream has let it go."""
+        try:
+            return (await self._bus.js.get_msg(delivery.stream, seq=delivery.sequence)).data or b""
+        except NotFoundError:
+            return b""
+
     async def put_aside(self, letter: DeadLetter, arrived: Arrived) -> None:
         """Publish the dead letter.  PublishFailed when the broker did not take it: then nothing is acknowledged."""
         d = arrived.delivery
-        origin = Origin(d.stream, d.subject, arrived.epoch, d.sequence, d.data, d.headers.get("traceparent"))
-        subject, body, headers = dead_message(self._service, letter, origin)
+        data = await self._body(d) if self.settings.headers_only else d.data
+        origin = Origin(d.stream, d.subject, arrived.epoch, d.sequence, data, d.headers.get("traceparent"))
+        limit = min(MAX_BODY, self._bus.client.max_payload - HEADERS_MAX)
+        subject, body, headers = dead_message(self._service, letter, origin, limit)
         await self._bus.publish(subject, body, headers)
         self._bus.meters.count("roadstead_dead_letters_total", subject=label(d.subject), reason=letter.code)
         log.warning(

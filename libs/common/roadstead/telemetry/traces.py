@@ -114,7 +114,7 @@ class LinesExporter(SpanExporter):
         self._lock = threading.Lock()
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        message = MessageToDict(encode_spans(spans))
+        message = MessageToDict(encode_spans(spans), use_integers_for_enums=True)
         for part in message.get("resourceSpans", ()):
             for scope in part.get("scopeSpans", ()):
                 for span in scope.get("spans", ()):
