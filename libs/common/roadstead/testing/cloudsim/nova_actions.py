@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .base import Ctx, JsonObject, Refused, answer, nothing, route
@@ -188,10 +189,13 @@ class Actions:
     def _switch(
         self, word: str, task: str, vm_state: str, power: int
     ) -> Callable[[Ctx, Server, JsonObject], Response]:
-        def act(ctx: Ctx, server: Server, given: JsonObject) -> Response:
-            return self._power(ctx, server, word, task, vm_state, power)
+        # Not a closure: a cloud whose state is kept over a restart must consist of what pickle can name.
+        return partial(self._switched, word, task, vm_state, power)
 
-        return act
+    def _switched(
+        self, word: str, task: str, vm_state: str, power: int, ctx: Ctx, server: Server, _given: JsonObject
+    ) -> Response:
+        return self._power(ctx, server, word, task, vm_state, power)
 
     # --------------------------------------------------------------- resize
 
