@@ -8,6 +8,7 @@ from .base import Ctx, JsonObject, answer, nothing, route
 from .ids import micros
 from .paging import linked, name_matches, sort_rows
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Volumes:
     @route("POST", "/v3/volumes")
     def create(self, ctx: Ctx) -> Response:
         body = ctx.body("volume")
+        checked(ctx, body, list(body))
         ctx.require(ctx.is_admin or ctx.has_role("member"), "volume:create")
         image_id = ctx.text(body, "imageRef")
         size = ctx.integer(body, "size", low=1)
@@ -91,7 +93,7 @@ class Volumes:
     def update(self, ctx: Ctx) -> Response:
         row = self._changeable(ctx, "volume:update")
         body = ctx.body("volume")
-        ctx.only(body, {"name", "description", "display_name", "display_description", "metadata"})
+        checked(ctx, body, {"name", "description", "display_name", "display_description", "metadata"})
         changes: JsonObject = {key: body[key] for key in ("name", "description") if key in body}
         if "metadata" in body:
             changes["metadata"] = self._metadata(ctx.mapping(body, "metadata"))

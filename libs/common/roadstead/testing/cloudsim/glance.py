@@ -106,6 +106,8 @@ class Glance(Service):
             if key in CONTROL:
                 continue
             if key in ("size_min", "size_max"):
+                if not value.isdigit():
+                    raise self.bad_request(f"Filter '{key}' contains invalid value '{value}', it is no size.")
                 size = row["size"] or 0
                 if (size < int(value)) if key == "size_min" else (size > int(value)):
                     return False

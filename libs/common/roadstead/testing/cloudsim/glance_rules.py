@@ -106,6 +106,19 @@ def refuse_uri(uri: str) -> bool:
     return address.is_loopback or address.is_link_local or address.is_unspecified
 
 
+def _fits(key: str, value: Any) -> bool:
+    """True when the value has the type of a base field; null clears a name or format."""
+    if key in ("protected", "os_hidden"):
+        return isinstance(value, bool)
+    if key in ("min_disk", "min_ram"):
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if key == "tags":
+        return isinstance(value, list) and all(isinstance(tag, str) for tag in value)
+    if value is None:
+        return key in ("name", "disk_format", "container_format")
+    return isinstance(value, str)
+
+
 def _refuse_change(
     key: str, item: Mapping[str, Any], row: Mapping[str, Any], properties: Mapping[str, Any]
 ) -> tuple[int, str] | None:
@@ -116,6 +129,8 @@ def _refuse_change(
     if key in BASE_FIELDS:
         if item["op"] == "remove":
             return 403, f"Property {key} may not be removed."
+        if not _fits(key, item.get("value")):
+            return 400, f"Invalid value for property {key}: {item.get('value')!r} is of a wrong type."
         if key in ("disk_format", "container_format") and row["status"] != "queued":
             return 403, f"Attribute {key} can be only replaced for a queued image."
         return None

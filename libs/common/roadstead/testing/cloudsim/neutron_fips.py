@@ -10,6 +10,7 @@ from .neutron_networks import NOT_FOUND as NETWORK_NOT_FOUND
 from .neutron_ports import NOT_FOUND as PORT_NOT_FOUND
 from .neutron_state import FLOATING_IP
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class FloatingIps:
     @route("POST", "/v2.0/floatingips")
     def create(self, ctx: Ctx) -> Response:
         body = ctx.body("floatingip")
-        ctx.only(body, CREATABLE)
+        checked(ctx, body, CREATABLE)
         self.neutron.require_member(ctx, "create_floatingip")
         project = self.neutron.project_for(ctx, body, "create_floatingip")
         network_id = ctx.text(body, "floating_network_id", required=True)
@@ -100,7 +101,7 @@ class FloatingIps:
     def update(self, ctx: Ctx) -> Response:
         row = self._changeable(ctx, "update_floatingip")
         body = ctx.body("floatingip")
-        ctx.only(body, WRITABLE)
+        checked(ctx, body, WRITABLE)
         if body.get("port_id"):
             found = self._association(ctx, body, row["floating_network_id"], row["project_id"])
             self._refuse_second(row, found)

@@ -8,6 +8,7 @@ from .base import Ctx, JsonObject, answer, nothing, route
 from .neutron_ports import GROUP_NOT_FOUND
 from .neutron_rules import RULE_FIELDS, canonical_key, normalise
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Groups:
     @route("POST", "/v2.0/security-groups")
     def create(self, ctx: Ctx) -> Response:
         body = ctx.body("security_group")
-        ctx.only(body, {"name", "description", "stateful", "project_id", "tenant_id"})
+        checked(ctx, body, {"name", "description", "stateful", "project_id", "tenant_id"})
         self.neutron.require_member(ctx, "create_security_group")
         project = self.neutron.project_for(ctx, body, "create_security_group")
         name = ctx.text(body, "name", "") or ""
@@ -57,7 +58,7 @@ class Groups:
         row = self._find(ctx)
         self.neutron.require_member(ctx, "update_security_group")
         body = ctx.body("security_group")
-        ctx.only(body, {"name", "description", "stateful"})
+        checked(ctx, body, {"name", "description", "stateful"})
         if row["name"] == "default" and body.get("name") not in (None, "default"):
             raise self.neutron.error(
                 409, "Updating default security group not allowed.", "SecurityGroupCannotUpdateDefault"
@@ -133,7 +134,7 @@ class Groups:
 
     def _create_rule(self, ctx: Ctx, wrapped: JsonObject) -> Row:
         body: JsonObject = wrapped["security_group_rule"]
-        ctx.only(body, RULE_CREATABLE)
+        checked(ctx, body, RULE_CREATABLE)
         group_id = ctx.text(body, "security_group_id", required=True)
         group = self.neutron.find(ctx, self.state.groups, group_id, GROUP_NOT_FOUND)
         self.neutron.require_member(ctx, "create_security_group_rule")

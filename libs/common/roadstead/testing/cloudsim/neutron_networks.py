@@ -9,6 +9,7 @@ from .base import Ctx, JsonObject, answer, nothing, route
 from .ids import seconds_z
 from .neutron_state import VLAN_IDS
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Networks:
     @route("POST", "/v2.0/networks")
     def create(self, ctx: Ctx) -> Response:
         body = ctx.body("network")
-        ctx.only(body, CREATABLE)
+        checked(ctx, body, CREATABLE)
         self.neutron.require_member(ctx, "create_network")
         project = self.neutron.project_for(ctx, body, "create_network")
         self._check_rules(ctx, body)
@@ -83,7 +84,7 @@ class Networks:
     def update(self, ctx: Ctx) -> Response:
         row = self._changeable(ctx, "update_network")
         body = ctx.body("network")
-        ctx.only(body, WRITABLE)
+        checked(ctx, body, WRITABLE)
         for key in ADMIN_ONLY_WRITES:
             ctx.require(key not in body or ctx.is_admin, f"update_network and update_network:{key}")
         self.state.networks.change(row, **body)

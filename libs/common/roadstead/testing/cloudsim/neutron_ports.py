@@ -10,6 +10,7 @@ from .base import Ctx, JsonObject, Refused, answer, nothing, route
 from .neutron_networks import NOT_FOUND as NETWORK_NOT_FOUND
 from .neutron_state import FLOATING_IP, ROUTER_OWNERS
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Ports:
     @route("POST", "/v2.0/ports")
     def create(self, ctx: Ctx) -> Response:
         body = ctx.body("port")
-        ctx.only(body, CREATABLE)
+        checked(ctx, body, CREATABLE)
         network_id = ctx.text(body, "network_id", required=True)
         network = self.neutron.find(
             ctx, self.state.networks, network_id, NETWORK_NOT_FOUND, self.neutron.visible_network
@@ -85,7 +86,7 @@ class Ports:
     def update(self, ctx: Ctx) -> Response:
         row = self._changeable(ctx, "update_port")
         body = ctx.body("port")
-        ctx.only(body, WRITABLE)
+        checked(ctx, body, WRITABLE)
         self._check_admin_fields(ctx, body, "update_port")
         groups = self._groups(ctx, body) if "security_groups" in body else None
         pairs = self._pairs(body["allowed_address_pairs"]) if "allowed_address_pairs" in body else None

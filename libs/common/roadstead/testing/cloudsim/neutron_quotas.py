@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from . import policy
 from .base import Ctx, JsonObject, answer, nothing, route
 from .tables import Table
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Quotas:
         force = ctx.flag(body, "force") or ctx.flag(body, "check_limit", True) is False
         for key in ("force", "check_limit", "tenant_id", "project_id"):
             body.pop(key, None)
-        ctx.only(body, self.neutron.cloud.settings.quota_network)
+        checked(ctx, body, self.neutron.cloud.settings.quota_network)
         limits = {key: ctx.integer(body, key, low=-1) for key in body}
         for key, limit in limits.items():
             used = self._used(project, key)

@@ -12,6 +12,7 @@ from .neutron_ports import NOT_FOUND as PORT_NOT_FOUND
 from .neutron_state import ROUTER_GATEWAY, ROUTER_INTERFACE
 from .neutron_subnets import NOT_FOUND as SUBNET_NOT_FOUND
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Routers:
     @route("POST", "/v2.0/routers")
     def create(self, ctx: Ctx) -> Response:
         body = ctx.body("router")
-        ctx.only(body, CREATABLE)
+        checked(ctx, body, CREATABLE)
         self.neutron.require_member(ctx, "create_router")
         project = self.neutron.project_for(ctx, body, "create_router")
         for key in ADMIN_ONLY:
@@ -69,7 +70,7 @@ class Routers:
     def update(self, ctx: Ctx) -> Response:
         row = self._changeable(ctx, "update_router")
         body = ctx.body("router")
-        ctx.only(body, WRITABLE)
+        checked(ctx, body, WRITABLE)
         for key in ADMIN_ONLY:
             ctx.require(key not in body or ctx.is_admin, f"update_router and update_router:{key}")
         if "external_gateway_info" in body:

@@ -11,6 +11,7 @@ from .ids import seconds_z
 from .neutron_addressing import Address, Pool
 from .neutron_networks import NOT_FOUND as NETWORK_NOT_FOUND
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Subnets:
     @route("POST", "/v2.0/subnets")
     def create(self, ctx: Ctx) -> Response:
         body = ctx.body("subnet")
-        ctx.only(body, CREATABLE)
+        checked(ctx, body, CREATABLE)
         network_id = ctx.text(body, "network_id", required=True)
         network = self.neutron.find(
             ctx, self.state.networks, network_id, NETWORK_NOT_FOUND, self.neutron.visible_network
@@ -83,7 +84,7 @@ class Subnets:
     def update(self, ctx: Ctx) -> Response:
         row = self._changeable(ctx, "update_subnet")
         body = ctx.body("subnet")
-        ctx.only(body, WRITABLE)
+        checked(ctx, body, WRITABLE)
         changes: JsonObject = dict(body)
         if "dns_nameservers" in body:
             changes["dns_nameservers"] = self._servers(body["dns_nameservers"])

@@ -11,6 +11,7 @@ from .ids import plain
 from .octavia_routes import lbaas
 from .octavia_state import ACTIVE, CREATING, ERROR
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class LoadBalancers:
     @lbaas("POST", "/loadbalancers")
     def create(self, ctx: Ctx) -> Response:
         body = ctx.body("loadbalancer")
-        ctx.only(body, CREATABLE)
+        checked(ctx, body, CREATABLE)
         self.octavia.require_member(ctx)
         project = ctx.text(body, "project_id", ctx.project_id) or ctx.project_id
         ctx.require(ctx.owns(project), "os_load-balancer_api:loadbalancer:post")
@@ -73,7 +74,7 @@ class LoadBalancers:
         lb = self._find(ctx)
         self.octavia.require_member(ctx)
         body = ctx.body("loadbalancer")
-        ctx.only(body, WRITABLE)
+        checked(ctx, body, WRITABLE)
         if lb["provisioning_status"] != ACTIVE:
             raise self._invalid_state(lb)
         self.state.lbs.change(lb, **{key: value for key, value in body.items() if value is not None})

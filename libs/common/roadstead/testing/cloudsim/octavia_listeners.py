@@ -10,6 +10,7 @@ from .base import Ctx, JsonObject, answer, nothing
 from .octavia_routes import lbaas
 from .octavia_state import DELETING
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Listeners:
     @lbaas("POST", "/listeners")
     def create(self, ctx: Ctx) -> Response:
         body = ctx.body("listener")
-        ctx.only(body, CREATABLE)
+        checked(ctx, body, CREATABLE)
         self.octavia.require_member(ctx)
         lb_id = ctx.text(body, "loadbalancer_id", required=True)
         lb = self.octavia.find(ctx, self.state.lbs, lb_id, "Load Balancer")
@@ -73,7 +74,7 @@ class Listeners:
         row = self._find(ctx)
         self.octavia.require_member(ctx)
         body = ctx.body("listener")
-        ctx.only(body, WRITABLE)
+        checked(ctx, body, WRITABLE)
         changes = self._checked(ctx, body)
         if body.get("default_pool_id"):
             lb_of = self.state.lbs.get(row["_lb"])
@@ -105,7 +106,7 @@ class Listeners:
     def make(self, ctx: Ctx, lb: Row, body: JsonObject, pool_id: str | None) -> Row:
         """Store a listener in PENDING_CREATE; 400 or 409 when the definition is refused."""
         if "loadbalancer_id" not in body:
-            ctx.only(body, NESTED)
+            checked(ctx, body, NESTED)
             self._check_new(ctx, lb, body)
         made = self._checked(ctx, body)
         values: Row = {

@@ -10,6 +10,7 @@ from .base import Ctx, JsonObject, answer, nothing
 from .octavia_routes import lbaas
 from .octavia_state import ACTIVE, DELETING
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Members:
         row = self._find(ctx, pool)
         self.octavia.require_member(ctx)
         body = ctx.body("member")
-        ctx.only(body, WRITABLE)
+        checked(ctx, body, WRITABLE)
         lb = self._lock(pool)
         self._refuse(lb, {**body, "subnet_id": row["subnet_id"] or "known"})
         self.state.members.change(row, **self._values(ctx, body))
@@ -133,7 +134,7 @@ class Members:
 
     def _check(self, ctx: Ctx, body: JsonObject) -> tuple[str, int]:
         """Return (address, port) of a member request; 400 when they or the subnet are wrong."""
-        ctx.only(body, CREATABLE)
+        checked(ctx, body, CREATABLE)
         text = ctx.text(body, "address", required=True) or ""
         try:
             address = str(ip_address(text))

@@ -9,6 +9,7 @@ from .base import Ctx, JsonObject, answer, nothing
 from .octavia_routes import lbaas
 from .octavia_state import ACTIVE, DELETING
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Monitors:
     @lbaas("POST", "/healthmonitors")
     def create(self, ctx: Ctx) -> Response:
         body = ctx.body("healthmonitor")
-        ctx.only(body, CREATABLE)
+        checked(ctx, body, CREATABLE)
         self.octavia.require_member(ctx)
         pool_id = ctx.text(body, "pool_id", required=True)
         pool = self.octavia.find(ctx, self.state.pools, pool_id, "Pool")
@@ -65,7 +66,7 @@ class Monitors:
         row = self._find(ctx)
         self.octavia.require_member(ctx)
         body = ctx.body("healthmonitor")
-        ctx.only(body, WRITABLE)
+        checked(ctx, body, WRITABLE)
         pool = self._pool_of(row)
         lb = self._lock(pool)
         changes = self._values(ctx, body)
@@ -87,7 +88,7 @@ class Monitors:
 
     def make(self, ctx: Ctx, lb: Row, pool: Row, body: JsonObject) -> Row:
         """Store a monitor in PENDING_CREATE; 400 when it does not fit its pool."""
-        ctx.only(body, NESTED)
+        checked(ctx, body, NESTED)
         self._check(ctx, pool, body)
         http: JsonObject = dict.fromkeys(HTTP_DEFAULTS)
         if body["type"] in ("HTTP", "HTTPS"):

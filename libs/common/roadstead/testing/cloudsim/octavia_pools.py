@@ -9,6 +9,7 @@ from .base import Ctx, JsonObject, answer, nothing
 from .octavia_routes import lbaas
 from .octavia_state import DELETING
 from .tables import Row
+from .typed_fields import checked
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Pools:
     @lbaas("POST", "/pools")
     def create(self, ctx: Ctx) -> Response:
         body = ctx.body("pool")
-        ctx.only(body, CREATABLE)
+        checked(ctx, body, CREATABLE)
         self.octavia.require_member(ctx)
         listener = None
         if body.get("loadbalancer_id"):
@@ -76,7 +77,7 @@ class Pools:
         row = self._find(ctx)
         self.octavia.require_member(ctx)
         body = ctx.body("pool")
-        ctx.only(body, WRITABLE)
+        checked(ctx, body, WRITABLE)
         self._check_algorithm(body)
         lb = self.octavia.lock(row["_lb"])
         self.octavia.refuse(lb["provider"], providers.refuse_pool(lb["provider"], body))
@@ -100,7 +101,7 @@ class Pools:
 
     def make_nested(self, ctx: Ctx, lb: Row, body: JsonObject) -> Row:
         """Store a pool of a nested create with its monitor and members."""
-        ctx.only(body, NESTED)
+        checked(ctx, body, NESTED)
         self._check(ctx, body)
         row = self._make(ctx, lb, body)
         monitor = ctx.mapping(body, "healthmonitor")

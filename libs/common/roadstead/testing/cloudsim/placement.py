@@ -161,13 +161,11 @@ class Placement(Service):
     @route("POST", "/resource_providers")
     def create(self, ctx: Ctx) -> Response:
         self._admin(ctx, "create")
-        body = ctx.json()
-        name = body.get("name") if isinstance(body, dict) else None
-        if not isinstance(name, str) or not name:
-            raise self.bad_request("JSON does not validate: 'name' is a required property")
-        if self.providers.where("name", name) or body.get("uuid") in self.providers:
+        body = self._object(ctx)
+        name, wanted = ctx.text(body, "name", required=True) or "", ctx.text(body, "uuid")
+        if self.providers.where("name", name) or wanted in self.providers:
             raise self.error(409, f"Conflicting resource provider name: {name} already exists.")
-        row = self.add_provider(name, {}, (), body.get("uuid"))
+        row = self.add_provider(name, {}, (), wanted)
         return answer(self._show(ctx, row))
 
     @route("GET", "/resource_providers/{id}")
@@ -191,11 +189,14 @@ class Placement(Service):
     @route("PUT", "/resource_providers/{id}/inventories")
     def set_inventories(self, ctx: Ctx) -> Response:
         self._admin(ctx, "inventories:update")
-        row, given = self._find(ctx), ctx.mapping(ctx.json(), "inventories")
+        row, given = self._find(ctx), ctx.mapping(self._object(ctx), "inventories")
         for name in given:
             if name not in self.classes:
                 raise self.bad_request(f"Unknown resource class in inventory: No such resource class {name}.")
-        row["_inventory"] = {name: int(value["total"]) for name, value in given.items()}
+        totals = {name: ctx.mapping(given, name) for name in given}
+        row["_inventory"] = {
+            name: ctx.integer(t, "total", required=True, low=1) for name, t in totals.items()
+        }
         row["generation"] += 1
         return answer({"inventories": given, "resource_provider_generation": row["generation"]})
 
@@ -208,7 +209,7 @@ class Placement(Service):
     @route("PUT", "/resource_providers/{id}/traits")
     def set_provider_traits(self, ctx: Ctx) -> Response:
         self._admin(ctx, "traits:update")
-        row, wanted = self._find(ctx), ctx.texts(ctx.json(), "traits")
+        row, wanted = self._find(ctx), ctx.texts(self._object(ctx), "traits")
         missing = sorted(set(wanted) - set(self.traits))
         if missing:
             raise self.bad_request(f"No such trait {', '.join(missing)}")
@@ -254,6 +255,12 @@ class Placement(Service):
             "_inventory": dict(inventory), "_traits": sorted(set(traits)), "_taken": {},
         }  # fmt: skip
         return self.providers.add(row)
+
+    def _object(self, ctx: Ctx) -> JsonObject:
+        value = ctx.json()
+        if not isinstance(value, dict):
+            raise self.bad_request(f"JSON does not validate: {value!r} is not of type 'object'")
+        return value
 
     def _room(self, row: Row, name: str) -> int:
         return int(row["_inventory"].get(name, 0)) - int(row["_taken"].get(name, 0))
