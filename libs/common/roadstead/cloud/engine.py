@@ -5,71 +5,30 @@ is an answer like any other.  Everything else may be sent a second time after a 
 that the cloud asked for.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
-from typing import Any, NoReturn, TypeVar
+from datetime import datetime
+from typing import Any, NoReturn
 from urllib.parse import quote
 
 import orjson
 
 from roadstead.clock import Clock
 from roadstead.cloud.credentials import Keyring
-from roadstead.cloud.limits import Circuit, CircuitOpen, Pace, retry_after
-from roadstead.cloud.logins import (
-    SCOPE_WORDS,
-    foreign_trait,
-    login_of,
-    region_credential,
-    service_root,
-    service_url,
-)
+from roadstead.cloud.journal import Journal, RequestNote
+from roadstead.cloud.limits import CircuitOpen, Limits, retry_after
+from roadstead.cloud.logins import region_credential, service_root, service_url
 from roadstead.cloud.operations import Operation, operation
 from roadstead.cloud.paging import BrokenList, MarkerGone, Query, takes_limit, whole_list
 from roadstead.cloud.port import Answer, Call, CloudError, Scope, Verdict
 from roadstead.cloud.sending import Access, Login, NotSent, Outgoing, RawAnswer, Sender, Unanswered
 from roadstead.cloud.settings import CloudSettings
+from roadstead.cloud.tokens import LOGIN, Held, Tokens
 from roadstead.cloud.verdicts import NO_ANSWER, error_of, verdict
 
-LOGIN = Operation("identity", "token.create", "POST", "/auth/tokens")
+__all__ = ["CloudEngine", "RequestNote"]
+
 _TEXT_LIMIT = 2000
-_T = TypeVar("_T", bound="RawAnswer | Access")
-
-
-@dataclass(frozen=True)
-class RequestNote:
-    """One HTTP request, for metrics (openstack_api_*) and spans; bears no ids, only the path's template.
-
-    status 0: no answer.  seconds: on the monotonic clock.
-    """
-
-    service: str
-    verb: str
-    method: str
-    template: str
-    status: int
-    seconds: float
-    scope: str
-    region: str
-    request_id: str | None
-    verdict: Verdict | None
-
-
-@dataclass(frozen=True)
-class _Held:
-    login: Login
-    access: Access
-
-
-@dataclass(frozen=True)
-class _Refusal:
-    """A login that was refused lately; asked again only after a pause, or with another credential."""
-
-    login: Login
-    error: CloudError
-    until: float
 
 
 @dataclass
@@ -105,15 +64,19 @@ class CloudEngine:
         self.keyring = keyring
         self._clock = clock
         self.settings = settings or CloudSettings()
-        self._on_request = on_request
         self._trace_headers = trace_headers
-        self._held: dict[Scope, _Held] = {}
-        self._refused: dict[Scope, _Refusal] = {}
-        self._renewing: dict[Scope, asyncio.Lock] = {}
-        self._paces: dict[str, Pace] = {}
-        self._circuits: dict[str, Circuit] = {}
-        self.skews: dict[str, float] = {}
-        """Seconds by which a region's clock was ahead of ours, by its last token or the date of its last answer."""
+        self._journal = Journal(clock, on_request)
+        self._limits = Limits(clock, self.settings.circuit_failures, self.settings.circuit_open)
+        self._tokens = Tokens(sender, keyring, clock, self.settings, self._journal, self._limits)
+
+    @property
+    def skews(self) -> Mapping[str, float]:
+        """Seconds by which each region's clock is ahead of ours, as last heard."""
+        return self._journal.skews
+
+    def is_shut(self, region: str) -> bool:
+        """Whether the region's circuit is open: a condition on the Region, nothing for other regions."""
+        return self._limits.circuit(region).is_open
 
     # ---------------------------------------------------------------- the port
 
@@ -133,10 +96,9 @@ class CloudEngine:
     async def access(self, scope: Scope) -> Access:
         """The scope's token and catalog, for checks.  Raises CloudError as `call` does."""
         call = Call(scope, LOGIN.service, LOGIN.verb)
-        ends = self._clock.monotonic() + self.settings.call_deadline
-        run = _Run(call, LOGIN, LOGIN.path, ends, self._clock.now())
         try:
-            return (await self._access(run)).access
+            ends = self._clock.monotonic() + self.settings.call_deadline
+            return (await self._tokens.get(scope, ends)).access
         except NotSent as refused:
             raise CloudError(refused.verdict, call, text=refused.text) from None
 
@@ -185,17 +147,15 @@ class CloudEngine:
                 raise CloudError(refused.verdict, run.call, text=refused.text) from None
             except Unanswered as silence:
                 raise CloudError(verdict(run.op, NO_ANSWER, None, ""), run.call, text=str(silence)) from None
-            # A list of versions is answered "multiple choices" by some services.
-            if 200 <= raw.status < 300 or (run.op.unversioned and raw.status == 300):
+            if run.op.succeeds(raw.status):
                 return raw
             error = self._judge(run, raw)
             if not await self._may_repeat(run, held, error):
                 raise error
 
-    async def _may_repeat(self, run: _Run, held: _Held, error: CloudError) -> bool:
+    async def _may_repeat(self, run: _Run, held: Held, error: CloudError) -> bool:
         if error.verdict is Verdict.UNAUTHORIZED:
-            if self._held.get(run.call.scope) is held:
-                del self._held[run.call.scope]
+            self._tokens.drop(run.call.scope, held)
             once = run.op.creates or run.op.destructive or run.call.guard is not None
             if once or run.replayed:
                 return False
@@ -203,17 +163,17 @@ class CloudEngine:
             return True
         if error.verdict is Verdict.THROTTLED:
             error.retry_after = error.retry_after or self.settings.throttle_default
-            self._pace(run.call.scope.region).hold(error.retry_after)
+            self._limits.pace(run.call.scope.region).hold(error.retry_after)
             run.repeats += 1
             return not run.op.writes and run.repeats <= self.settings.throttle_repeats and self._can_wait(run)
         return False
 
-    async def _send(self, run: _Run, query: Query) -> tuple[_Held, RawAnswer]:
+    async def _send(self, run: _Run, query: Query) -> tuple[Held, RawAnswer]:
         region = run.call.scope.region
         await self._keep_pace(run)
-        with self._circuit(region).attempt() as attempt:
+        with self._limits.circuit(region).attempt() as attempt:
             try:
-                held = await self._access(run)
+                held = await self._tokens.get(run.call.scope, run.ends)
                 credential = region_credential(self.keyring, region)
                 base = service_url(run.op.service, held.login, credential, held.access)
                 base = service_root(base) if run.op.unversioned else base
@@ -228,7 +188,7 @@ class CloudEngine:
                     run.call.guard,
                     self._left(run),
                 )
-                raw = await self._noted(run, run.op, self._sender.send(held.login, request))
+                raw = await self._sent(run, held.login, request)
             except NotSent as refused:
                 attempt.reached = False if refused.connecting else None
                 raise
@@ -238,45 +198,18 @@ class CloudEngine:
             attempt.reached = True
             return held, raw
 
-    async def _noted(self, run: _Run, op: Operation, sending: Awaitable[_T]) -> _T:
-        """Await one transport call, count it and tell the listener how it went."""
-        begun = self._clock.monotonic()
-        own = op is run.op  # a login is shared by many calls and counts for none
-        if own and run.requests == 0:
+    async def _sent(self, run: _Run, login: Login, request: Outgoing) -> RawAnswer:
+        """One request on the wire, counted for the call."""
+        if run.requests == 0:
             run.started_at = self._clock.now()
-        status, request_id, means = 0, None, None
         try:
-            raw = await sending
-            run.requests += own
-            if isinstance(raw, RawAnswer):
-                status, request_id = raw.status, raw.request_id
-                self._note_date(run.call.scope.region, raw)
-                if not 200 <= raw.status < 300:
-                    means = verdict(
-                        op, raw.status, *error_of(raw.body), retry_after(raw.headers, self._clock.now())
-                    )
-            else:
-                status = 201
-            if own:
-                run.status, run.request_id = status, request_id
-            return raw
-        except NotSent as refused:
-            means = refused.verdict
-            raise
+            raw = await self._journal.watch(run.op, run.call.scope, self._sender.send(login, request))
         except Unanswered:
-            run.requests += own
-            means = verdict(op, NO_ANSWER, None, "")
+            run.requests += 1
             raise
-        finally:
-            if self._on_request is not None:
-                scope = run.call.scope
-                seconds = self._clock.monotonic() - begun
-                self._on_request(
-                    RequestNote(
-                        op.service, op.verb, op.method, op.path, status, seconds,
-                        SCOPE_WORDS[type(scope)], scope.region, request_id, means,
-                    )
-                )  # fmt: skip
+        run.requests += 1
+        run.status, run.request_id = raw.status, raw.request_id
+        return raw
 
     def _judge(self, run: _Run, raw: RawAnswer) -> CloudError:
         kind, text = error_of(raw.body)
@@ -290,112 +223,15 @@ class CloudEngine:
             retry_after=pause or None,
         )
 
-    # ---------------------------------------------------------------- tokens
-
-    async def _access(self, run: _Run) -> _Held:
-        """The scope's token with enough life left; one caller renews while the others wait.
-
-        Raises NotSent or Unanswered as a sender does, CloudError for what Keystone refused.
-        """
-        scope = run.call.scope
-        login = login_of(self.keyring, scope)
-        held = self._fresh(scope, login)
-        if held is not None:
-            return held
-        renewing = self._renewing.setdefault(scope, asyncio.Lock())
-        if renewing.locked():
-            await self._wait_for(renewing, run)
-        async with renewing:
-            login = login_of(self.keyring, scope)
-            held = self._fresh(scope, login)
-            if held is None:
-                held = await self._log_in(run, scope, login)
-            return held
-
-    async def _wait_for(self, renewing: asyncio.Lock, run: _Run) -> None:
-        """Wait for another caller's login, no longer than this call may take."""
-        try:
-            async with asyncio.timeout(self._left(run)), renewing:
-                return
-        except TimeoutError:
-            raise NotSent(Verdict.UNAVAILABLE, "another call's login took too long") from None
-
-    def _fresh(self, scope: Scope, login: Login) -> _Held | None:
-        held = self._held.get(scope)
-        if held is None or held.login != login:
-            return None
-        margin = timedelta(seconds=self.settings.token_margin)
-        return held if held.access.expires_at - self._clock.now() > margin else None
-
-    async def _log_in(self, run: _Run, scope: Scope, login: Login) -> _Held:
-        refused = self._refused.get(scope)
-        if refused is not None and refused.login == login and self._clock.monotonic() < refused.until:
-            raise NotSent(refused.error.verdict, refused.error.text)
-        self._held.pop(scope, None)
-        try:
-            answer = await self._noted(run, LOGIN, self._sender.login(login, self._left(run)))
-        except Unanswered as silence:
-            # The call itself did not leave, whatever became of the login.
-            raise NotSent(
-                Verdict.UNAVAILABLE, f"no answer to the login: {silence}", connecting=True
-            ) from None
-        if isinstance(answer, RawAnswer):
-            raise self._refuse(run, scope, login, answer)
-        region = region_credential(self.keyring, scope.region)
-        foreign = foreign_trait(scope, login, region, answer)
-        if foreign is not None:
-            error = CloudError(Verdict.WRONG_CLOUD, run.call, text=foreign)
-            self._remember(scope, login, error)
-            raise NotSent(Verdict.WRONG_CLOUD, foreign)
-        self._refused.pop(scope, None)
-        if answer.issued_at is not None:
-            self.skews[scope.region] = (answer.issued_at - self._clock.now()).total_seconds()
-        held = _Held(login, answer)
-        self._held[scope] = held
-        return held
-
-    def _refuse(self, run: _Run, scope: Scope, login: Login, raw: RawAnswer) -> NotSent:
-        kind, text = error_of(raw.body)
-        pause = retry_after(raw.headers, self._clock.now())
-        means = verdict(LOGIN, raw.status, kind, text, pause)
-        if means is Verdict.THROTTLED:
-            self._pace(scope.region).hold(pause or self.settings.throttle_default)
-        if means in (Verdict.UNAUTHORIZED, Verdict.FORBIDDEN):
-            self._remember(
-                scope, login, CloudError(means, run.call, status=raw.status, text=text[:_TEXT_LIMIT])
-            )
-        # Whatever Keystone answered, the call itself did not leave.
-        if means not in (Verdict.UNAUTHORIZED, Verdict.FORBIDDEN, Verdict.THROTTLED):
-            means = Verdict.UNAVAILABLE
-        return NotSent(means, f"the login was refused ({raw.status}): {text[:_TEXT_LIMIT]}")
-
-    def _remember(self, scope: Scope, login: Login, error: CloudError) -> None:
-        until = self._clock.monotonic() + self.settings.refused_login_pause
-        self._refused[scope] = _Refusal(login, error, until)
-
     # ---------------------------------------------------------------- limits
 
-    def _pace(self, region: str) -> Pace:
-        return self._paces.setdefault(region, Pace(self._clock))
-
-    def _circuit(self, region: str) -> Circuit:
-        made = self._circuits.get(region)
-        if made is None:
-            made = Circuit(self._clock, self.settings.circuit_failures, self.settings.circuit_open)
-            self._circuits[region] = made
-        return made
-
-    def is_shut(self, region: str) -> bool:
-        """Whether the region's circuit is open: a condition on the Region, nothing for other regions."""
-        return self._circuit(region).is_open
-
     def _can_wait(self, run: _Run) -> bool:
-        pause = self._pace(run.call.scope.region).left()
+        pause = self._limits.pace(run.call.scope.region).left()
         return pause <= self.settings.throttle_wait and pause < run.ends - self._clock.monotonic()
 
     async def _keep_pace(self, run: _Run) -> None:
         """Wait out the cloud's pause when it is short, else end the call as THROTTLED without asking."""
-        pace = self._pace(run.call.scope.region)
+        pace = self._limits.pace(run.call.scope.region)
         while (pause := pace.left()) > 0:
             if not self._can_wait(run):
                 raise CloudError(
@@ -450,14 +286,6 @@ class CloudEngine:
         # The cloud said yes: what it did has been done, only what came of it is not known.
         means = Verdict.UNKNOWN if run.op.creates or run.op.destructive else Verdict.CONSISTENCY
         raise CloudError(means, run.call, status=raw.status, text=text, request_id=raw.request_id)
-
-    def _note_date(self, region: str, raw: RawAnswer) -> None:
-        said = raw.headers.get("date")
-        if said:
-            try:
-                self.skews[region] = (parsedate_to_datetime(said) - self._clock.now()).total_seconds()
-            except (ValueError, TypeError):
-                self.skews.pop(region, None)
 
 
 def _path(run: _Run, access: Access) -> str:

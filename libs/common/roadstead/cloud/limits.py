@@ -110,3 +110,22 @@ class Circuit:
         # A request that left before the circuit opened and fails later must not prolong the rest.
         if probe or (self._opened_at is None and self._in_a_row >= self.failures):
             self._opened_at = self.clock.monotonic()
+
+
+@dataclass
+class Limits:
+    """Pace and circuit of every region."""
+
+    clock: Clock
+    circuit_failures: int
+    circuit_open: float
+    _paces: dict[str, Pace] = field(default_factory=dict)
+    _circuits: dict[str, Circuit] = field(default_factory=dict)
+
+    def pace(self, region: str) -> Pace:
+        return self._paces.setdefault(region, Pace(self.clock))
+
+    def circuit(self, region: str) -> Circuit:
+        return self._circuits.setdefault(
+            region, Circuit(self.clock, self.circuit_failures, self.circuit_open)
+        )

@@ -29,6 +29,10 @@ class Operation:
     def writes(self) -> bool:
         return self.method not in ("GET", "HEAD")
 
+    def succeeds(self, status: int) -> bool:
+        """Whether that status means done; some services tell their versions as "multiple choices"."""
+        return 200 <= status < 300 or (self.unversioned and status == 300)
+
 
 def _rest(
     service: str, noun: str, path: str, plural: str, single: str, *, put: bool = False

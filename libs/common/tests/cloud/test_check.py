@@ -224,7 +224,7 @@ async def test_roles_and_external_networks_are_looked_for(place: Place) -> None:
     [(0, None), (3, None), (-30, Severity.WARNING), (30, Severity.WARNING), (90, Severity.ERROR)],
 )
 async def test_clocks_are_compared(place: Place, seconds: int, severity: Severity | None) -> None:
-    place.engine.skews[REGION] = timedelta(seconds=seconds).total_seconds()
+    place.engine._journal.skews[REGION] = timedelta(seconds=seconds).total_seconds()
     run = Checkup(place.engine, REGION, spec_of())
     clock_check(run)
     assert [each.severity for each in run.findings] == ([] if severity is None else [severity])

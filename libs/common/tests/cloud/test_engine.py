@@ -525,3 +525,42 @@ def test_inv_291_up_to_2_92_is_taken(version: Any) -> None:
 def test_settings_that_cannot_be_are_refused(settings: Any) -> None:
     with pytest.raises(ValueError):
         CloudSettings(**settings)
+
+
+# ---------------------------------------------------------------- bounds
+
+
+async def test_nobody_waits_longer_than_its_own_deadline_for_anothers_login(
+    bench: Any, principal: Any, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = asyncio.Event()
+    plain = bench.sender.login
+
+    async def stuck(login: Any, deadline: float) -> Any:
+        await release.wait()
+        return await plain(login, deadline)
+
+    monkeypatch.setattr(bench.sender, "login", stuck)
+    engine = bench.make()
+    bench.sender.script = [answer(200, SERVER)]
+    patient = asyncio.create_task(engine.call(get_server(principal)))
+    await asyncio.sleep(0)
+    hasty = await refusal(engine, get_server(principal, deadline=0.05))
+    assert hasty.verdict is Verdict.UNAVAILABLE
+    release.set()
+    assert (await patient).value["id"] == "s1"
+    assert len(bench.sender.logins) == 1
+
+
+async def test_scopes_that_nobody_uses_are_forgotten(
+    bench: Any, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roadstead.cloud.tokens._PRUNE_ABOVE", 3)
+    engine = bench.make()
+    for n in range(20):
+        bench.keyring.put_identity("r1", f"i{n}", {"projectID": f"p{n}", "userID": "u", "password": "x"}, 1)
+        bench.sender.script = [answer(200, SERVER)]
+        await engine.call(get_server(Principal("r1", f"i{n}")))
+        bench.clock.passed += 3600
+    assert len(engine._tokens._held) <= 5
+    assert len(engine._tokens._renewing) <= 5
