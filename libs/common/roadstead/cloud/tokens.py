@@ -124,13 +124,13 @@ class Tokens:
         kind, text = error_of(raw.body)
         text = f"the login was refused ({raw.status}): {text[:500]}"
         pause = retry_after(raw.headers, self._clock.now())
-        match verdict(LOGIN, raw.status, kind, text, pause):
-            case Verdict.THROTTLED as means:
-                self._limits.pace(scope.region).hold(pause or self._settings.throttle_default)
-            case (Verdict.UNAUTHORIZED | Verdict.FORBIDDEN) as means:
-                self._remember(scope, login, means, text)
-            case _:
-                means = Verdict.UNAVAILABLE
+        means = verdict(LOGIN, raw.status, kind, text, pause)
+        if means is Verdict.THROTTLED:
+            self._limits.pace(scope.region).hold(pause or self._settings.throttle_default)
+        elif means in (Verdict.UNAUTHORIZED, Verdict.FORBIDDEN):
+            self._remember(scope, login, means, text)
+        else:
+            means = Verdict.UNAVAILABLE
         return NotSent(means, text)
 
     def _remember(self, scope: Scope, login: Login, means: Verdict, text: str) -> None:
