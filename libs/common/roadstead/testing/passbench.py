@@ -134,13 +134,20 @@ class PassBench:
             self.book.on_record = lambda r: self.keyring.put_identity(
                 self.key.region, self.key.id, dict(r), next(versions)
             )
-        ending = await drive(self.kind, p, Memory(asked=self.asked, settle=self.settle))
-        self.status = merged(self.status, ending.status, self.clock.now())
+        ending = await drive(self.kind, p, self.memory())
+        self.status = merged(self.status, {"absentSince": None, **ending.status}, self.clock.now())
         self.status["observedGeneration"] = self.generation
         self.writes = list(p.writes)
         opened = [w for w in p.writes if w["creates"] and not w["answered"]]
         self.asked = tuple(Asked(w["service"], w["verb"], parse_time(w["at"])) for w in opened)
         return ending
+
+    def memory(self) -> Memory:
+        """What earlier passes leave for the next one."""
+        absent = self.status.get("absentSince")
+        return Memory(
+            asked=self.asked, settle=self.settle, absent_since=parse_time(absent) if absent else None
+        )
 
     async def until_settled(self, passes: int = 20, pause: float = 10.0) -> Ending:
         """Passes, `pause` seconds apart, until one does not yield."""
