@@ -204,7 +204,7 @@ def test_an_application_credential_logs_in(front: Front) -> None:
     made = cloud.identity.create_application_credential(
         cloud.session.get_user_id(), "cred", roles=[{"name": "member"}]
     )
-    confined = openstack.connect(
+    confined: Any = openstack.connect(
         auth_type="v3applicationcredential", auth_url=front.auth_url, application_credential_id=made.id,
         application_credential_secret=made.secret, region_name="RegionOne", identity_api_version="3",
         load_yaml_config=False, load_envvars=False,
