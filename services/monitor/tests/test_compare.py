@@ -95,7 +95,7 @@ def test_what_is_hidden_or_odd_is_none(row: dict[str, Any]) -> None:
     assert {k: v for k, v in facts.items() if k != "generation"} == dict.fromkeys(set(facts) - {"generation"})
 
 
-def test_inv_224_225_nothing_but_the_list_row_is_asked_for_a_server_in_build() -> None:
+def test_inv_224_inv_225_nothing_but_the_list_row_is_asked_for_a_server_in_build() -> None:
     compared = compare([known()], [listed(status="BUILD")])
     assert [o.facts["status"] for o in compared.news if o.facts] == ["BUILD"]
 
@@ -145,7 +145,7 @@ def test_a_status_that_is_behind_makes_the_same_facts_news(status: dict[str, Any
     assert len(compare([known(**status)], [listed()]).news) == 1
 
 
-def test_inv_237_238_a_mac_is_no_news_while_it_would_not_be_taken() -> None:
+def test_inv_237_inv_238_a_mac_is_no_news_while_it_would_not_be_taken() -> None:
     building = {**OBSERVED, "novaStatus": "BUILD", "active": "Running"}
     facts = facts_of(listed(status="BUILD"), NETWORK, 1)
     assert not is_news(known(macAddress="old", observed=building), facts)

@@ -17,7 +17,7 @@ OTHER_IDENTITY = "77777777-7777-4777-8777-777777777777"
 OTHER_NETWORK = "33333333-3333-4333-8333-333333333333"
 
 
-async def test_inv_231_236_250_a_booted_server_is_told_once(sky: Any) -> None:
+async def test_inv_231_inv_236_inv_250_a_booted_server_is_told_once(sky: Any) -> None:
     ident = sky.server("web-1")
     await sky.sweep()
     assert sky.owner.outcomes == ["woken"]
@@ -51,7 +51,7 @@ async def test_inv_255_the_monitor_makes_no_call_that_changes_anything(sky: Any)
     assert sky.cloud.log.writes() == []
 
 
-async def test_inv_093_230_available_stays_as_the_pass_wrote_it(sky: Any) -> None:
+async def test_inv_093_inv_230_available_stays_as_the_pass_wrote_it(sky: Any) -> None:
     ident = sky.server("web-1")
     await sky.sweep()
     before = [c for c in sky.status(ident)["conditions"] if c["type"] not in ("Healthy", "Active")]
@@ -62,7 +62,7 @@ async def test_inv_093_230_available_stays_as_the_pass_wrote_it(sky: Any) -> Non
     assert {"provisioningStatus", "code"} & set(sky.status(ident)) == set()
 
 
-async def test_inv_098_099_absence_is_told_explicitly_and_once(sky: Any) -> None:
+async def test_inv_098_inv_099_absence_is_told_explicitly_and_once(sky: Any) -> None:
     ident = sky.server("web-1")
     await sky.sweep()
     sky.foreign("error", ident)
@@ -159,7 +159,7 @@ async def test_a_message_that_the_broker_does_not_take_comes_again(sky: Any) -> 
     assert (await sky.sweep()).sent == 1
 
 
-async def test_inv_103_113_an_evacuation_reads_rebuilding_for_one_sweep_and_goes_again(sky: Any) -> None:
+async def test_inv_103_inv_113_an_evacuation_reads_rebuilding_for_one_sweep_and_goes_again(sky: Any) -> None:
     ident = sky.server("web-1")
     await sky.sweep()
     sky.foreign("evacuate", ident)
@@ -249,7 +249,7 @@ def entered(logs: list[Any]) -> list[Any]:
     return [line for line in logs if "entered error" in line["event"]]
 
 
-async def test_inv_240_241_244_one_look_at_a_fault_when_a_server_turns_into_error(sky: Any) -> None:
+async def test_inv_240_inv_241_inv_244_one_look_at_a_fault_when_a_server_turns_into_error(sky: Any) -> None:
     sky.cloud.settings.list_shows_fault = False
     ident = sky.server("web-1")
     await sky.sweep()
@@ -273,7 +273,7 @@ async def test_inv_242_no_look_for_a_healthy_server(sky: Any) -> None:
     assert sky.gets() == []
 
 
-async def test_inv_245_297_no_fault_reaches_messages_or_status(sky: Any) -> None:
+async def test_inv_245_inv_297_no_fault_reaches_messages_or_status(sky: Any) -> None:
     ident = sky.server("web-1")
     await sky.sweep()
     sky.foreign("error", ident, message=MARKER, code=400)
@@ -307,7 +307,7 @@ async def test_inv_243_a_look_that_hangs_is_cut_off(sky: Any) -> None:
     assert sky.observed(ident)["errored"] is True
 
 
-async def test_inv_247_248_312_errored_follows_the_status_not_the_fault(sky: Any) -> None:
+async def test_inv_247_inv_248_inv_312_errored_follows_the_status_not_the_fault(sky: Any) -> None:
     sky.cloud.settings.stale_fault = True
     sky.cloud.settings.list_shows_fault = False
     ident = sky.server("web-1")

@@ -10,7 +10,7 @@ from roadstead_compute.server.decide import decide
 from roadstead_compute.server.model import ServerSpec, ServerStatus, id_of
 from roadstead_compute.server.observe import observe
 from roadstead_compute.server.project import project, wakes
-from roadstead_compute.server.rules import CREATING, DESTRUCTIVE, Rule
+from roadstead_compute.server.rules import CREATING, DESTRUCTIVE, REPEATABLE, Rule
 from roadstead_compute.server.seen import Seen
 from roadstead_compute.server.validate import validate
 
@@ -43,6 +43,7 @@ KIND: Kind[ServerSpec, ServerStatus, Seen] = Kind(
     wakes=wakes,
     creating=CREATING,
     destructive=DESTRUCTIVE,
+    repeatable=REPEATABLE,
     id_of=id_of,
     max_verbs=MAX_VERBS,
 )

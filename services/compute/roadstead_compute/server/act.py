@@ -12,11 +12,11 @@ from typing import Any
 import structlog
 
 from roadstead.cloud import names
+from roadstead.cloud.external import first_external
 from roadstead.cloud.port import CloudError, Verdict
 from roadstead.reconcile.decision import Code, Go, Park, Retry, Step, Stop, Yield
 from roadstead.reconcile.kind import Action
 from roadstead_compute.server import act_volumes, texts
-from roadstead_compute.server.external import first_external
 from roadstead_compute.server.observe import ServerPass, loose_addresses, port_seen
 from roadstead_compute.server.rules import Verb
 from roadstead_compute.server.seen import AddressSeen, PortSeen, Seen, ServerSeen

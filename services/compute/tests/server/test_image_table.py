@@ -29,7 +29,7 @@ def test_r1_inv_070_missing_spec_image_parks_and_calls_nothing() -> None:
     assert decision.verb is None
 
 
-def test_r2_inv_071_072_073_unreadable_reference_parks() -> None:
+def test_r2_inv_071_inv_072_inv_073_unreadable_reference_parks() -> None:
     unreadable: tuple[object, ...] = (None, "", "not-a-uuid", {"links": []})
     for raw in unreadable:
         decision = decide_image(A, server(image=uuid_or_none(raw)))
@@ -37,7 +37,7 @@ def test_r2_inv_071_072_073_unreadable_reference_parks() -> None:
         assert decision.outcome == Park(Code.IMAGE_UNVERIFIABLE, texts.IMAGE_UNVERIFIABLE)
 
 
-def test_inv_074_126_no_park_is_latched_a_good_read_ends_it() -> None:
+def test_inv_074_inv_126_no_park_is_latched_a_good_read_ends_it() -> None:
     assert decide_image(A, server(image=None)).rule is Rule.R2
     assert decide_image(A, server()).outcome == Done()
     assert decide_image(A, server("ERROR")).rule is Rule.R3_ERROR
@@ -57,7 +57,7 @@ def test_inv_074_126_no_park_is_latched_a_good_read_ends_it() -> None:
         ("ERROR", "rebuild_spawning"),
     ],
 )
-def test_r3_inv_075_076_086_087_088_rebuild_in_flight_waits_with_the_stamp(
+def test_r3_inv_075_inv_076_inv_086_inv_087_inv_088_rebuild_in_flight_waits_with_the_stamp(
     status: str, task: str | None
 ) -> None:
     decision = decide_image(A, server(status, task))
@@ -76,7 +76,7 @@ def test_r3_error_q12_only_a_rebuild_is_excluded_another_task_still_parks() -> N
     assert decide_image(A, server("ERROR", "rebooting")).rule is Rule.R3_ERROR
 
 
-def test_inv_090_091_109_the_park_names_a_remedy_and_no_cause() -> None:
+def test_inv_090_inv_091_inv_109_the_park_names_a_remedy_and_no_cause() -> None:
     text = texts.REBUILD_CONVERGED_ERROR
     assert "choose another image" in text
     assert "replace" in text
@@ -102,7 +102,7 @@ def test_r3_done_inv_078_converged_error_that_never_booted_is_left_to_the_create
         ("ERROR", None, None),
     ],
 )
-def test_r3_done_inv_068_079_080_converged_is_done_without_a_stamp(
+def test_r3_done_inv_068_inv_079_inv_080_converged_is_done_without_a_stamp(
     status: str, task: str | None, launched: bool | None
 ) -> None:
     decision = decide_image(A, server(status, task, launched))
@@ -113,7 +113,7 @@ def test_r3_done_inv_068_079_080_converged_is_done_without_a_stamp(
 
 @pytest.mark.parametrize("launched", [False, None])
 @pytest.mark.parametrize("status", ["BUILD", "ERROR", "ACTIVE", "REBUILD"])
-def test_r4_inv_059_061_081_never_booted_yields_whatever_the_status(
+def test_r4_inv_059_inv_061_inv_081_never_booted_yields_whatever_the_status(
     status: str, launched: bool | None
 ) -> None:
     decision = decide_image(B, server(status, launched=launched))
@@ -133,7 +133,7 @@ def test_r4_inv_059_061_081_never_booted_yields_whatever_the_status(
         ("ACTIVE", "x"),
     ],
 )
-def test_r4_busy_inv_082_083_089_any_task_yields(status: str, task: str | None) -> None:
+def test_r4_busy_inv_082_inv_083_inv_089_any_task_yields(status: str, task: str | None) -> None:
     decision = decide_image(B, server(status, task))
     assert decision.rule is Rule.R4_BUSY
     assert isinstance(decision.outcome, Yield)
@@ -141,7 +141,7 @@ def test_r4_busy_inv_082_083_089_any_task_yields(status: str, task: str | None) 
 
 
 @pytest.mark.parametrize("status", ["ACTIVE", "SHUTOFF", "ERROR", "PAUSED"])
-def test_r4_submit_inv_056_084_085_107_quiet_and_diverged_is_rebuilt(status: str) -> None:
+def test_r4_submit_inv_056_inv_084_inv_085_inv_107_quiet_and_diverged_is_rebuilt(status: str) -> None:
     decision = decide_image(B, server(status))
     assert decision.rule is Rule.R4_SUBMIT
     assert decision.verb is Verb.REBUILD
@@ -160,7 +160,7 @@ STATES = st.builds(
 
 
 @given(st.sampled_from([A, B, None]), STATES)
-def test_inv_108_122_123_124_125_only_one_row_destroys_and_only_r3_stamps(
+def test_inv_108_inv_122_inv_123_inv_124_inv_125_only_one_row_destroys_and_only_r3_stamps(
     wanted: str | None, seen: ServerSeen
 ) -> None:
     decision = decide_image(wanted, seen)

@@ -80,21 +80,21 @@ def test_a_power_state_that_says_nothing_keeps_active(build: Any, power: int | N
     assert condition(after(build, {}, powerState=power), "Active") is None
 
 
-def test_inv_103_113_a_rebuild_in_flight_reads_the_same_from_both_writers(build: Any) -> None:
+def test_inv_103_inv_113_a_rebuild_in_flight_reads_the_same_from_both_writers(build: Any) -> None:
     seen = ServerSeen("nova-1", "REBUILD", "rebuilding", True, build.image)
     from_pass = merged({}, decide_image(build.image, seen).status, build.now)
     from_monitor = after(build, {}, status="REBUILD", taskState="rebuilding", powerState=4)
     assert from_pass["conditions"] == from_monitor["conditions"]
 
 
-def test_inv_093_230_available_is_never_touched(build: Any) -> None:
+def test_inv_093_inv_230_available_is_never_touched(build: Any) -> None:
     for changes in ({}, {"status": "ERROR"}, {"present": False}, {"status": "REBUILD"}):
         made = project(build.resource(), facts(build, **changes), build.now)
         assert "Available" not in made
         assert not {"provisioningStatus", "code", "privateIP", "publicIP"} & set(made)
 
 
-def test_inv_231_233_provisioned_at_latches_from_the_first_launch_whatever_the_power_state(
+def test_inv_231_inv_233_provisioned_at_latches_from_the_first_launch_whatever_the_power_state(
     build: Any,
 ) -> None:
     assert after(build, {}, powerState=4, status="SHUTOFF")["provisionedAt"] == BOOTED
@@ -113,7 +113,7 @@ def test_inv_232_provisioned_at_never_moves_again(build: Any) -> None:
     assert after(build, before, launchedAt="2026-02-02T00:00:00.000Z")["launchedAt"].startswith("2026-02-02")
 
 
-def test_inv_236_237_238_239_the_mac_is_taken_while_active_and_never_emptied(build: Any) -> None:
+def test_inv_236_inv_237_inv_238_inv_239_the_mac_is_taken_while_active_and_never_emptied(build: Any) -> None:
     before = after(build, {})
     assert before["macAddress"] == "fa:16:3e:00:00:01"
     assert "macAddress" not in after(build, {}, status="BUILD")
@@ -122,7 +122,7 @@ def test_inv_236_237_238_239_the_mac_is_taken_while_active_and_never_emptied(bui
     assert after(build, before, macAddress="fa:16:3e:00:00:02")["macAddress"] == "fa:16:3e:00:00:02"
 
 
-def test_inv_247_248_errored_follows_the_status_and_nothing_else(build: Any) -> None:
+def test_inv_247_inv_248_errored_follows_the_status_and_nothing_else(build: Any) -> None:
     assert after(build, {}, status="ERROR", fault=None)["observed"]["errored"] is True
     assert after(build, {}, status="ACTIVE", fault={"code": 500})["observed"]["errored"] is False
 
@@ -132,7 +132,7 @@ def test_inv_245_no_fault_reaches_the_status(build: Any) -> None:
     assert "marker-in-a-fault" not in str(after(build, {}, status="ERROR", fault=fault))
 
 
-def test_inv_249_250_an_unreadable_image_keeps_the_last_and_stamps_the_generation(build: Any) -> None:
+def test_inv_249_inv_250_an_unreadable_image_keeps_the_last_and_stamps_the_generation(build: Any) -> None:
     before = after(build, {})
     for raw in (None, "", "nonsense"):
         observed = after(build, before, image=raw, generation=4, at=4)["observed"]
@@ -159,7 +159,7 @@ def test_inv_098_q13_absence_clears_errored_keeps_image_and_conditions(build: An
 # ---------------------------------------------------------------- wakes
 
 
-def test_inv_095_102_a_quiet_server_wakes_nobody(build: Any) -> None:
+def test_inv_095_inv_102_a_quiet_server_wakes_nobody(build: Any) -> None:
     before = after(build, {})
     assert not wakes(before, after(build, before))
     assert not wakes(before, after(build, before, status="REBUILD", taskState="rebuilding"))
@@ -172,7 +172,7 @@ def test_q11_generation_alone_wakes_nobody(build: Any) -> None:
     assert not wakes(before, after(build, before, generation=2, at=2))
 
 
-def test_inv_097_104_105_106_image_and_errored_wake(build: Any) -> None:
+def test_inv_097_inv_104_inv_105_inv_106_image_and_errored_wake(build: Any) -> None:
     before = after(build, {})
     failed = after(build, before, status="ERROR")
     assert wakes(before, failed)

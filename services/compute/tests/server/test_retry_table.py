@@ -72,7 +72,7 @@ def test_6_3_count_with_the_server_gone_already_still_counts(build: Any) -> None
     assert isinstance(decision.outcome, Yield)
 
 
-def test_6_3_cap_inv_300_301_bound_reached_parks_terminal(build: Any) -> None:
+def test_6_3_cap_inv_300_inv_301_bound_reached_parks_terminal(build: Any) -> None:
     status = {**FAILED, "providerCreateFailures": 2}
     decision = build.decide(build.resource(status=status), build.seen(server=failing(build)))
     assert decision.rule is Rule.RETRY_CAP
@@ -163,7 +163,7 @@ def test_6_3_next_pass_after_ready_creates_inv_304_with_the_spec_of_then(build: 
     ],
 )
 @pytest.mark.parametrize("failures", [0, 2])
-def test_inv_234_302_a_fresh_read_that_disagrees_keeps_the_server(
+def test_inv_234_inv_302_a_fresh_read_that_disagrees_keeps_the_server(
     build: Any, server: dict[str, Any], failures: int
 ) -> None:
     status = {**FAILED, "providerCreateFailures": failures}
@@ -188,7 +188,7 @@ def test_inv_235_a_latch_that_is_empty_is_not_consulted_by_the_image_pass(build:
     assert build.decide(resource, build.seen()).rule is Rule.R4_SUBMIT
 
 
-def test_inv_057_058_stored_latches_never_authorise_a_rebuild(build: Any) -> None:
+def test_inv_057_inv_058_stored_latches_never_authorise_a_rebuild(build: Any) -> None:
     spec = {"image": {"id": build.other_image}}
     latched = build.resource(
         spec, {"launchedAt": "2026-01-01T00:00:00Z", "provisionedAt": "2026-01-01T00:00:00Z"}

@@ -27,7 +27,7 @@ def test_13_4_attach_inv_195_no_row_means_one_attach(build: Any) -> None:
     assert (decision.rule, decision.verb) == (Rule.ATTACH, Verb.ATTACH)
 
 
-def test_13_4_inv_189_192_207_a_row_on_our_server_is_success_with_its_device(build: Any) -> None:
+def test_13_4_inv_189_inv_192_inv_207_a_row_on_our_server_is_success_with_its_device(build: Any) -> None:
     decision = build.decide(wanting(build), build.seen(volumes=(build.attached(),)))
     assert decision.outcome == Done()
     assert decision.status["volumes"] == [row(build, "Provisioned", "", device="/dev/vdb")]
@@ -40,7 +40,7 @@ def test_13_4_an_empty_device_is_left_out(build: Any) -> None:
 
 @pytest.mark.parametrize("servers", [{"other"}, {"other", "nova-1"}])
 @pytest.mark.parametrize("status", ["in-use", "available"])
-def test_13_4_inv_193_194_q5_a_row_on_another_server_is_a_conflict_without_a_call(
+def test_13_4_inv_193_inv_194_q5_a_row_on_another_server_is_a_conflict_without_a_call(
     build: Any, servers: set[str], status: str
 ) -> None:
     volume = build.volume(servers=frozenset(servers), status=status)
@@ -112,7 +112,7 @@ def test_13_4_a_detach_under_way_is_waited_for_and_the_claim_kept(build: Any, vo
     "volume",
     [{}, {"servers": frozenset({"other"}), "status": "in-use"}, {"status": None, "cloud_id": None}],
 )
-def test_13_4_release_inv_201_202_only_when_no_row_is_on_our_server(
+def test_13_4_release_inv_201_inv_202_only_when_no_row_is_on_our_server(
     build: Any, volume: dict[str, Any]
 ) -> None:
     decision = build.decide(build.resource(status=STORED), build.seen(volumes=(build.volume(**volume),)))

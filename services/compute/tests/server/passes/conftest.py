@@ -10,7 +10,7 @@ from roadstead.cloud.credentials import Keyring
 from roadstead.cloud.engine import CloudEngine
 from roadstead.cloud.port import Call, Principal, PrivilegedPrincipal, RegionDomain, RegionProject, Scope
 from roadstead.reconcile.decision import Done
-from roadstead.reconcile.drive import Ending
+from roadstead.reconcile.drive import Ending, Memory
 from roadstead.reconcile.kind import Resource
 from roadstead.reconcile.status import merged
 from roadstead.region import RegionSpec
@@ -69,9 +69,13 @@ class Offered:
 
 @dataclass
 class Bench(PassBench):
-    """Passes that remember whether the server was ever provisioned, and every create whose answer was never seen."""
+    """Passes that remember what the loop does: creates without an answer, what was made, whether it was ever provisioned."""
 
     ever: bool = False
+    made: dict[str, int] = field(default_factory=dict)
+
+    def memory(self) -> Memory:
+        return replace(super().memory(), ever=self.ever, made=self.made)
 
     def resource(self) -> Resource[Any, Any]:
         return replace(super().resource(), ever_provisioned=self.ever)
@@ -80,6 +84,9 @@ class Bench(PassBench):
         open_before = self.asked
         ending = await super().run()
         self.asked = (*open_before, *self.asked)
+        for write in self.writes:
+            if write["creates"] and (not write["answered"] or write["outcome"] == "ok"):
+                self.made[write["act"]] = self.made.get(write["act"], 0) + 1
         self.ever = self.ever or (isinstance(ending.outcome, Done) and not self.deleting)
         return ending
 

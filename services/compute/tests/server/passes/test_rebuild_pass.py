@@ -19,7 +19,7 @@ async def edited(scene: Any, name: str = "debian-12") -> None:
     scene.bench.edit(image={"id": scene.images[name]})
 
 
-async def test_inv_084_111_112_123_one_rebuild_in_that_same_pass_then_wait(scene: Any) -> None:
+async def test_inv_084_inv_111_inv_112_inv_123_one_rebuild_in_that_same_pass_then_wait(scene: Any) -> None:
     await edited(scene)
     ending = await scene.run()
     assert isinstance(ending.outcome, Yield)
@@ -32,14 +32,14 @@ async def test_inv_084_111_112_123_one_rebuild_in_that_same_pass_then_wait(scene
     assert len(rebuilds(scene)) == 1
 
 
-async def test_inv_051_053_a_rebuild_sends_the_image_alone(scene: Any) -> None:
+async def test_inv_051_inv_053_a_rebuild_sends_the_image_alone(scene: Any) -> None:
     await scene.settled()
     scene.bench.edit(userData="I2Nsb3VkLWNvbmZpZwo=", image={"id": scene.images["debian-12"]})
     await scene.run()
     assert set(rebuilds(scene)[0].body["rebuild"]) == {"imageRef"}
 
 
-async def test_inv_127_128_a_rebuild_keeps_all_but_the_disk(scene: Any) -> None:
+async def test_inv_127_inv_128_a_rebuild_keeps_all_but_the_disk(scene: Any) -> None:
     scene.bench.edit(publicIPAllocation={"enabled": True}, volumes=[{"id": await known_volume(scene)}])
     await scene.settled()
     before = kept(scene)
@@ -82,7 +82,7 @@ async def test_inv_075_re_asserted_while_it_runs(scene: Any) -> None:
     assert len(rebuilds(scene)) == 1
 
 
-async def test_inv_069_114_288_a_409_is_a_silent_yield(scene: Any) -> None:
+async def test_inv_069_inv_114_inv_288_a_409_is_a_silent_yield(scene: Any) -> None:
     await edited(scene)
     before = scene.conditions()
     scene.cloud.settings.hide_task_state = True
@@ -95,7 +95,7 @@ async def test_inv_069_114_288_a_409_is_a_silent_yield(scene: Any) -> None:
     assert scene.conditions() == before
 
 
-async def test_inv_115_119_120_121_295_an_image_that_is_gone_parks_until_another_is_chosen(
+async def test_inv_115_inv_119_inv_120_inv_121_inv_295_an_image_that_is_gone_parks_until_another_is_chosen(
     scene: Any,
 ) -> None:
     await scene.settled()
@@ -125,7 +125,7 @@ async def test_inv_115_119_120_121_295_an_image_that_is_gone_parks_until_another
         (503, None, Code.UNKNOWN),
     ],
 )
-async def test_inv_116_117_118_119_other_rejections_are_tried_again(
+async def test_inv_116_inv_117_inv_118_inv_119_other_rejections_are_tried_again(
     scene: Any, status: int, answer: Any, code: Code
 ) -> None:
     await edited(scene)
@@ -144,7 +144,7 @@ async def test_inv_116_117_118_119_other_rejections_are_tried_again(
     assert len(rebuilds(scene)) == 3
 
 
-async def test_inv_092_094_296_a_failed_rebuild_parks_from_the_pass_alone(scene: Any) -> None:
+async def test_inv_092_inv_094_inv_296_a_failed_rebuild_parks_from_the_pass_alone(scene: Any) -> None:
     await edited(scene)
     scene.fails("server_rebuild")
     await scene.run()
@@ -172,7 +172,9 @@ async def test_inv_246_an_errored_server_costs_no_read_by_id(scene: Any) -> None
     assert scene.cloud.log.calls(service="compute", method="GET", path=r"/servers/[0-9a-f]{8}-") == []
 
 
-async def test_inv_059_060_before_first_boot_it_waits_and_then_submits_without_an_edit(scene: Any) -> None:
+async def test_inv_059_inv_060_before_first_boot_it_waits_and_then_submits_without_an_edit(
+    scene: Any,
+) -> None:
     await scene.run()
     scene.bench.edit(image={"id": scene.images["debian-12"]})
     ending = await scene.run()
@@ -182,7 +184,7 @@ async def test_inv_059_060_before_first_boot_it_waits_and_then_submits_without_a
     assert scene.server.image_id == scene.images["debian-12"]
 
 
-async def test_inv_106_107_a_foreign_rebuild_onto_another_image_is_put_back(scene: Any) -> None:
+async def test_inv_106_inv_107_a_foreign_rebuild_onto_another_image_is_put_back(scene: Any) -> None:
     for fail in (False, True):
         await scene.settled()
         scene.cloud.foreign("compute", "rebuild", scene.server.id, image=scene.images["debian-12"], fail=fail)

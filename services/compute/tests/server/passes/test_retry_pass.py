@@ -25,7 +25,7 @@ def deletes(scene: Any) -> list[Any]:
     return list(scene.cloud.log.calls(service="compute", method="DELETE", path="/servers/"))
 
 
-async def test_inv_299_300_301_three_creates_two_deletes_then_a_park_that_stays(scene: Any) -> None:
+async def test_inv_299_inv_300_inv_301_three_creates_two_deletes_then_a_park_that_stays(scene: Any) -> None:
     scene.fails("server_build", times=None)
     ending = await minutes(scene, 12)
     assert isinstance(ending.outcome, Park)
@@ -76,7 +76,7 @@ async def test_inv_304_the_next_create_uses_the_image_of_then(scene: Any) -> Non
     assert scene.creates()[-1].body["server"]["imageRef"] == scene.images["debian-12"]
 
 
-async def test_inv_061_062_an_edit_before_first_boot_is_absorbed_by_the_retry(scene: Any) -> None:
+async def test_inv_061_inv_062_an_edit_before_first_boot_is_absorbed_by_the_retry(scene: Any) -> None:
     scene.fails("server_build", times=1)
     await scene.run()
     scene.clock.advance(10)

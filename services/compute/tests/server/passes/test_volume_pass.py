@@ -29,7 +29,7 @@ async def wanting(scene: Any) -> str:
     return str(cinder)
 
 
-async def test_inv_186_189_195_207_claim_then_one_attach(scene: Any) -> None:
+async def test_inv_186_inv_189_inv_195_inv_207_claim_then_one_attach(scene: Any) -> None:
     cinder = await wanting(scene)
     ending = await scene.run()
     assert ending.outcome == Done()
@@ -76,7 +76,7 @@ async def test_13_4_a_volume_that_is_not_ready_is_waited_for_without_a_look(scen
     assert scene.bench.requests.asked == []
 
 
-async def test_inv_193_194_on_another_server_is_a_conflict_without_a_create(scene: Any) -> None:
+async def test_inv_193_inv_194_on_another_server_is_a_conflict_without_a_create(scene: Any) -> None:
     cinder = await wanting(scene)
     body = {
         "name": "other",
@@ -146,7 +146,7 @@ async def test_a_lost_answer_of_an_attach_is_looked_up(scene: Any, kind: str) ->
     assert len(scene.server.attachments) == 1
 
 
-async def test_inv_187_188_only_the_exact_name_counts(scene: Any) -> None:
+async def test_inv_187_inv_188_only_the_exact_name_counts(scene: Any) -> None:
     scene.cloud.settings.name_filter = "fuzzy"
     await wanting(scene)
     near = await scene.volume(OTHER, name=f"volume-{VOLUME}-extra")
@@ -250,7 +250,7 @@ async def test_inv_205_a_503_of_the_detach_is_preserved(scene: Any) -> None:
     assert scene.claims
 
 
-async def test_inv_201_202_what_is_not_on_this_server_is_released_without_a_nova_call(scene: Any) -> None:
+async def test_inv_201_inv_202_what_is_not_on_this_server_is_released_without_a_nova_call(scene: Any) -> None:
     await wanting(scene)
     await scene.settled()
     (held,) = scene.server.attachments.values()
