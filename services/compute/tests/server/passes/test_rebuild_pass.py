@@ -225,3 +225,33 @@ async def test_inv_297_nothing_but_the_status_is_read_of_an_errored_server(scene
     ending = await scene.run()
     assert ending.rule == "R3'"
     assert "marker-in-a-fault" not in str(ending)
+
+
+async def read(scene: Any) -> tuple[str, str | None, str]:
+    """Status, task and image as the principal reads them now."""
+    found = await scene.call(scene.principal, "compute", "server.get", id=scene.server.id)
+    return found["status"], found["OS-EXT-STS:task_state"], found["image"]["id"]
+
+
+async def test_inv_292_the_first_read_after_an_accepted_rebuild_shows_target_and_task(scene: Any) -> None:
+    await edited(scene)
+    await scene.run()
+    status, task, image = await read(scene)
+    assert (task or "").startswith("rebuild")
+    assert (status, image) == ("REBUILD", scene.images["debian-12"])
+
+
+async def test_inv_293_a_rebuild_that_fails_turns_into_error_and_clears_the_task_in_one_step(
+    scene: Any,
+) -> None:
+    await edited(scene)
+    scene.fails("server_rebuild")
+    await scene.run()
+    samples = []
+    for _ in range(60):
+        samples.append(await read(scene))
+        scene.clock.advance(0.1)
+    assert {image for _, _, image in samples} == {scene.images["debian-12"]}
+    assert {task for status, task, _ in samples if status == "ERROR"} == {None}
+    assert all((task or "").startswith("rebuild") for status, task, _ in samples if status != "ERROR")
+    assert samples[-1][0] == "ERROR"

@@ -278,3 +278,36 @@ async def test_a_claim_that_the_status_does_not_know_of_is_released_too(scene: A
     scene.claims[VOLUME] = scene.bench.key.id
     assert (await scene.run()).outcome == Done()
     assert scene.claims == {}
+
+
+async def test_inv_185_attach_and_detach_are_the_principals(scene: Any) -> None:
+    await wanting(scene)
+    await scene.run()
+    scene.clock.advance(10)
+    scene.bench.edit(volumes=[])
+    await scene.run()
+    asked = [c for c in scene.cloud.log if c.service in ("compute", "volume")]
+    assert {c.user_name for c in asked} == {"identity"}
+    assert {c.project_id for c in asked} == {scene.project_id}
+    assert {c.method for c in attachments(scene)} == {"POST", "DELETE"}
+
+
+async def test_inv_190_without_its_server_nothing_is_attached(scene: Any) -> None:
+    await wanting(scene)
+    scene.cloud.foreign("compute", "delete", scene.server.id)
+    scene.fault("status", service="compute", method="POST", path=r"/servers$", status=403, times=None)
+    for _ in range(3):
+        await scene.run()
+        scene.clock.advance(10)
+    assert attachments(scene) == []
+    assert row(scene)["message"] == texts.ATTACH_WAIT_SERVER
+
+
+async def test_inv_200_without_its_server_a_volume_is_released_without_a_nova_call(scene: Any) -> None:
+    await wanting(scene)
+    await scene.settled()
+    scene.cloud.foreign("compute", "delete", scene.server.id)
+    scene.bench.deleting = True
+    await scene.bench.until_settled()
+    assert attachments(scene) == []
+    assert scene.claims == {}
