@@ -135,7 +135,7 @@ class History:
         method = self.random.choice(("GET", "POST", "PUT", "DELETE", None))
         times = self.random.randint(1, 4)
         if kind == "empty_list":
-            service, method, times = "network", "GET", 1
+            service, method, times = self.random.choice(("identity", "compute", "network")), "GET", 1
         status = self.random.choice((500, 502, 503, 504, 429, 409))
         if kind == "status_after":
             status = self.random.choice((500, 502, 503, 504))
