@@ -212,7 +212,8 @@ def _volume_ids(p: ServerPass) -> list[str]:
 
 
 def _claims(view: StatusView, server: str) -> bool:
-    claim = view.status.get("claimRef") or view.spec.get("claimRef") or {}
+    """Whether its owner says that this server claims it."""
+    claim = view.status.get("claimRef")
     return isinstance(claim, Mapping) and claim.get("kind") == "Server" and claim.get("id") == server
 
 
