@@ -4,44 +4,16 @@ Read in the region's own project, kept for an hour, and thrown away with the reg
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from roadstead.clock import Clock
 from roadstead.cloud.credentials import Keyring
+from roadstead.cloud.external import ExternalNetwork, external_of, select, selector_of
 from roadstead.cloud.port import Call, Cloud, CloudError, RegionProject, Verdict
-from roadstead.region import ExternalNetworkSelector, RegionSpec
+from roadstead.region import RegionSpec
 
 LIFE = 3600.0
-
-
-@dataclass(frozen=True)
-class ExternalNetwork:
-    """One Neutron network with router:external, in the order in which Neutron lists them."""
-
-    id: str
-    name: str
-    tags: frozenset[str] = frozenset()
-
-
-def external_of(listed: Sequence[Mapping[str, Any]]) -> tuple[ExternalNetwork, ...]:
-    """The external ones of Neutron's networks, whatever the filter did."""
-    return tuple(
-        ExternalNetwork(str(n["id"]), str(n.get("name") or ""), frozenset(n.get("tags") or ()))
-        for n in listed
-        if n.get("router:external") is True
-    )
-
-
-def select(
-    networks: Sequence[ExternalNetwork], selector: ExternalNetworkSelector | None
-) -> tuple[ExternalNetwork, ...]:
-    """Those that the Region selects: id in the list, and all tags carried; no selector takes every one."""
-    if selector is None:
-        return tuple(networks)
-    wanted = set(selector.tags or ())
-    return tuple(n for n in networks if (not selector.ids or n.id in selector.ids) and wanted <= n.tags)
 
 
 def reply(networks: Sequence[ExternalNetwork]) -> list[dict[str, str]]:
@@ -74,10 +46,7 @@ class ExternalNetworks:
 
         Raises CloudError when that fails: an error is never an empty inventory.
         """
-        selector = None
-        if spec.openstack is not None and spec.openstack.network.externalNetworks is not None:
-            selector = spec.openstack.network.externalNetworks.selector
-        return select(await self._all(region, spec), selector)
+        return select(await self._all(region, spec), selector_of(spec))
 
     def forget(self, region: str) -> None:
         """Read anew next time: what was held proved wrong."""

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from services.network.tests.world import REGION_ID, World
 
+from roadstead.cloud.external import ExternalNetwork, external_of, select
 from roadstead.cloud.port import CloudError, Verdict
 from roadstead.region import ExternalNetworkSelector, RegionSpec
-from roadstead_network.external import ExternalNetwork, external_of, reply, select
+from roadstead_network.external import reply
 
 A = ExternalNetwork("a", "alpha", frozenset({"gold", "fast"}))
 B = ExternalNetwork("b", "beta", frozenset({"gold"}))

@@ -60,7 +60,7 @@ async def observe(p: ServerPass) -> Seen:
         refusals=_refusals(p, server),
         misplaced=_misplaced(p),
         volumes=tuple(volumes),
-        attempts=int(p.extras.get("createAttempts", DEFAULT_ATTEMPTS)),
+        attempts=int(p.extras.get("create_attempts", DEFAULT_ATTEMPTS)),
     )
 
 
