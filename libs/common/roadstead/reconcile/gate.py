@@ -194,8 +194,8 @@ async def _take(
         text = f"the {need.kind} {need.id} does not exist"
         return Waiting(GateRule.REFERENCE_UNKNOWN, Retry(Code.CONSISTENCY, text), granted=dict(fresh))
     view = view_of(reply["target"])
-    if view.key.region != row.key.region:
-        text = f"the {need.kind} {need.id} does not exist in this region"
+    if view.key.region != row.key.region or view.key.project not in ("_", row.key.project):
+        text = f"the {need.kind} {need.id} does not exist in this region and project"
         return Held(GateRule.REFERENCE_UNKNOWN, Retry(Code.CONSISTENCY, text))
     directory.put(view)
     newest = directory.get(need.kind, need.id)

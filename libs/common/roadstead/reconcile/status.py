@@ -88,6 +88,8 @@ def status_document(row: Row) -> dict[str, Any]:
         "incarnation": row.incarnation,
     }
     metadata["regionId"] = row.key.region
+    if row.created_at is not None:
+        metadata["creationTime"] = iso(row.created_at)
     if row.deletion_timestamp is not None:
         metadata["deletionTimestamp"] = iso(row.deletion_timestamp)
     document: dict[str, Any] = {
