@@ -39,7 +39,7 @@ max_payload: 2MB
 max_pending: 64MB
 write_deadline: "10s"
 jetstream {{
-  store_dir: "/data"
+  # Where messages lie is said at the start: nats-server --store_dir FOLDER
   max_file_store: 16GB
   max_memory_store: 512MB
   # A message is acknowledged when it is written; this is how long a crash of the whole machine may undo.

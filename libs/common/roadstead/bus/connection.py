@@ -26,7 +26,7 @@ from opentelemetry.trace import SpanKind
 
 from roadstead.bus.failures import BusRefused, PublishFailed, RequestFailed
 from roadstead.events import dump
-from roadstead.subjects import KINDS, template
+from roadstead.subjects import KINDS, STREAMS, template
 from roadstead.telemetry.metrics import Meters
 from roadstead.telemetry.traces import Tracing, no_tracing
 
@@ -49,6 +49,14 @@ def label(subject: str) -> str:
         kind = parts[3] if len(parts) == 5 and parts[3] in KINDS else "other"
         return template(f"{parts[0]}._._.{kind}._")
     return template(subject)
+
+
+def stream_of(subject: str) -> str:
+    """The stream that keeps a subject.  KeyError for one that none keeps."""
+    return _STREAMS[subject.partition(".")[0]]
+
+
+_STREAMS = {pattern.partition(".")[0]: s.name for s in STREAMS.values() for pattern in s.subjects}
 
 
 @dataclass(frozen=True)
@@ -257,6 +265,8 @@ class Bus:
                     headers=dict(headers),
                 )
             except APIError as error:
+                if error.err_code == WRONG_LAST_SEQUENCE:
+                    return await self._own_or_conflict(subject, headers["Nats-Msg-Id"])
                 reason = _judged(subject, error)
             except NoStreamResponseError:
                 reason = f"no stream takes {label(subject)}"
@@ -273,6 +283,21 @@ class Bus:
             await asyncio.sleep(min(pause, max(0.0, ends - time.monotonic())))
             pause = min(pause * 2, 1.0)
         raise PublishFailed(f"not acknowledged within {self.options.publish_patience:g} s: {reason}")
+
+    async def _own_or_conflict(self, subject: str, message_id: str) -> tuple[int, int]:
+        """A lost compare-and-set, unless it was lost to our own first try, whose acknowledgement did not arrive.
+
+        The server looks at the expectation before the message id, so it cannot tell the two apart.
+        """
+        stream = stream_of(subject)
+        try:
+            last = await self.js.get_msg(stream, subject=subject)
+        except (nats.errors.Error, TimeoutError, OSError) as error:
+            raise PublishFailed(f"whether the subject moved on is not known: {error}") from None
+        if last.seq and (last.headers or {}).get("Nats-Msg-Id") == message_id:
+            held = self._epochs.get(stream)
+            return (held.epoch if held is not None else 1), last.seq
+        raise PublishFailed("the subject moved on meanwhile", conflict=True)
 
     async def purge(self, stream: str, subject: str, *, up_to: int, keep: int) -> None:
         """Remove messages of the subject: those up to sequence `up_to` (0: no such limit), but for the newest `keep`.
@@ -342,8 +367,6 @@ def _object(subject: str, data: bytes) -> Mapping[str, Any]:
 
 def _judged(subject: str, error: APIError) -> str:
     """What a refused publication means: a reason to try again, or PublishFailed."""
-    if error.err_code == WRONG_LAST_SEQUENCE:
-        raise PublishFailed("the subject moved on meanwhile", conflict=True) from None
     if error.err_code in STREAM_FULL:
         log.error(
             "stream is full; raise its limit or remove what nobody needs",
