@@ -1,0 +1,78 @@
+"""What the compute service adds to its assembly: the inventory of flavors and images, and the requests that list them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from roadstead.assembly import Assembly
+from roadstead.cloud.port import CloudError
+from roadstead.cloud.verdicts import safe_text
+from roadstead.reconcile.handlers import error_reply
+from roadstead_compute import flavors, images
+from roadstead_compute.inventory import ImagesOff, Inventory
+
+SCOPES = ("available", "owned")
+STATUSES = ("pending", "creating", "ready", "failed")
+
+
+def install(assembly: Assembly) -> None:
+    """Add them to the service."""
+    platform = assembly.platform
+    inventory = Inventory(
+        platform.cloud,
+        platform.keyring,
+        platform.clock,
+        assembly.directory,
+        cache_images=bool(assembly.extras.get("image_cache", True)),
+        flavor_life=platform.durations.inventory_life,
+        image_life=platform.durations.image_refresh,
+    )
+    assembly.extras["inventory"] = inventory
+    assembly.jobs.append(inventory.keep_warm)
+    assembly.handlers.on_status.append(lambda view: inventory.stir() if view.key.kind == "region" else None)
+    assembly.handlers.on_credential.append(lambda _region, who: inventory.stir() if who is None else None)
+
+    async def flavor_list(region: str, _project: str, _payload: Mapping[str, Any]) -> dict[str, Any]:
+        return _no_region(assembly, region) or await list_flavors(inventory, region)
+
+    async def image_list(region: str, _project: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        return _no_region(assembly, region) or await list_images(inventory, region, payload)
+
+    assembly.api.more["flavor", "list"] = flavor_list
+    assembly.api.more["image", "list"] = image_list
+
+
+def _no_region(assembly: Assembly, region: str) -> dict[str, Any] | None:
+    view = assembly.directory.get("region", region)
+    if view is None or view.gone:
+        return error_reply("REGION_NOT_FOUND", f"there is no region {region}", 404)
+    if "openstack" not in view.spec:
+        return error_reply("REGION_WRONG_KIND", f"the region {region} has neither flavors nor images", 400)
+    return None
+
+
+async def list_flavors(inventory: Inventory, region: str) -> dict[str, Any]:
+    """The flavors that a region offers."""
+    try:
+        offered = await inventory.list_flavors(region)
+    except CloudError as error:
+        return error_reply("UNAVAILABLE", safe_text(error.verdict, "compute"), 503)
+    return {"items": flavors.reply(offered), "next": None}
+
+
+async def list_images(inventory: Inventory, region: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The images that `organizationId` may see; `scope` available (default) or owned, `status` one of the four."""
+    organization, scope, status = (payload.get(k) for k in ("organizationId", "scope", "status"))
+    if scope not in (None, *SCOPES) or status not in (None, *STATUSES):
+        text = f"scope is one of {', '.join(SCOPES)}, status one of {', '.join(STATUSES)}"
+        return error_reply("BAD_FILTER", text, 400)
+    if organization is not None and not isinstance(organization, str):
+        return error_reply("BAD_FILTER", "organizationId is a text", 400)
+    try:
+        valid = await inventory.list_images(region)
+    except ImagesOff:
+        text = "image caching is disabled, so no image can be asked for; an operator must set ROADSTEAD_IMAGE_CACHE"
+        return error_reply("IMAGE_CACHE_DISABLED", text, 404)
+    except CloudError as error:
+        return error_reply("UNAVAILABLE", safe_text(error.verdict, "image"), 503)
+    found = images.query(valid, organization=organization, owned=scope == "owned", status=status)
+    return {"items": images.reply(found), "next": None}
