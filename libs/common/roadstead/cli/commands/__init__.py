@@ -1,0 +1,1 @@
+"""The commands, one group a file; `main.py` hangs them into one program."""

@@ -1,0 +1,260 @@
+"""up, down, status, logs: the local stack."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from roadstead.cli.failures import UserError
+from roadstead.cli.output import Form, FormOption, emit, say, show_table
+from roadstead.cli.stack.build import SIMULATOR
+from roadstead.cli.stack.home import Home, find_home
+from roadstead.cli.stack.parts import last_line, readiness
+from roadstead.cli.stack.state import (
+    PartState,
+    StackState,
+    end_processes,
+    is_process,
+    read_state,
+    running,
+    wait_for_end,
+)
+
+DOWN_WITHIN = 60.0
+DETACHED_READY_WITHIN = 180.0
+STYLES = {"ready": "green", "crash": "bold red", "end": "dim", "step": ""}
+
+CloudOption = Annotated[
+    str, typer.Option(help="simulator, or a cloud of clouds.yaml whose administrator is in it.", show_default=True)
+]
+
+
+def up(
+    cloud: CloudOption = SIMULATOR,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Leave it running in the background.")] = False,
+    quickstart: Annotated[
+        bool, typer.Option("--quickstart", help="Register the cloud as a region and apply examples/quickstart.yaml.")
+    ] = False,
+) -> None:
+    """Start the local stack: broker, database, every service, and a simulated cloud.
+
+    Example: roadstead up --quickstart
+    """
+    from roadstead.cli.stack.run import refuse_second, serve
+
+    home = find_home()
+    refuse_second(home)
+    if detach:
+        _detached(home, cloud)
+        if quickstart:
+            from roadstead.cli.stack.quickstart import run_quickstart
+
+            asyncio.run(run_quickstart(home, cloud))
+        return
+    after = None
+    if quickstart:
+        from roadstead.cli.stack.quickstart import after_start
+
+        after = after_start(home, cloud)
+    asyncio.run(serve(home, cloud, said, after))
+
+
+def said(sort: str, text: str) -> None:
+    """A line of the supervisor."""
+    say(text, STYLES.get(sort, ""))
+    sys.stdout.flush()
+
+
+def _detached(home: Home, cloud: str) -> None:
+    home.make()
+    log = home.log("stack")
+    command = [sys.executable, "-m", "roadstead.cli", "up", "--cloud", cloud]
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "ROADSTEAD_HOME": str(home.path)},
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + DETACHED_READY_WITHIN
+    shown = 0
+    while True:
+        lines = log.read_text(errors="replace").splitlines()
+        for line in lines[shown:]:
+            say(line)
+        shown = len(lines)
+        state = running(home.state)
+        if state is not None and state.pid == child.pid and state.ready:
+            say("running in the background; `roadstead status` shows it, `roadstead down` ends it")
+            return
+        if child.poll() is not None:
+            raise UserError(f"the stack did not start: {last_line(log).removeprefix('roadstead: ')}")
+        if time.monotonic() > deadline:
+            raise UserError(f"the stack is not ready after {DETACHED_READY_WITHIN:g} s; see {log}")
+        time.sleep(0.1)
+
+
+def down(
+    wipe: Annotated[
+        bool, typer.Option("--wipe", help="Also remove its data: messages, rows, the simulated cloud, credentials.")
+    ] = False,
+) -> None:
+    """End the local stack that runs in this folder, and nothing else.
+
+    Example: roadstead down
+    """
+    home = find_home()
+    state = read_state(home.state)
+    if state is None:
+        say("nothing is running here")
+    elif state.is_alive:
+        with suppress(ProcessLookupError):
+            os.kill(state.pid, signal.SIGTERM)
+        if not wait_for_end(state.pid, state.started, DOWN_WITHIN):
+            raise UserError(f"process {state.pid} does not end; see {home.log('stack')}")
+        say("stopped")
+    else:
+        ended = end_processes(state.parts, 20.0)
+        say(f"its supervisor was gone; ended {', '.join(ended)}" if ended else "nothing is running here")
+    if state is not None and not state.is_alive:
+        home.state.unlink(missing_ok=True)
+    if wipe:
+        _wipe(home)
+
+
+def _wipe(home: Home) -> None:
+    for path in (home.nats, home.postgres, home.simulator, home.path / "regions", home.logs):
+        shutil.rmtree(path, ignore_errors=True)
+    for file in (home.context, home.ports, home.seal_keys):
+        file.unlink(missing_ok=True)
+    say(f"data in {home.path} removed")
+
+
+def status(form: FormOption = Form.TABLE) -> None:
+    """Show the processes, streams and regions of the local stack; exit status 1 unless all is well.
+
+    Example: roadstead status
+    """
+    home = find_home()
+    state = running(home.state)
+    if state is None:
+        raise UserError("nothing is running here: start it with `roadstead up`")
+    rows = [(part, _health(part)) for part in state.parts]
+    well = all(health == "ok" for _, health in rows)
+    streams, regions = asyncio.run(_through_the_bus())
+    value = {
+        "pid": state.pid,
+        "since": state.since,
+        "cloud": state.cloud,
+        "ready": state.ready,
+        "processes": [{**asdict(part), "health": health} for part, health in rows],
+        "streams": streams,
+        "regions": regions,
+    }
+    if not emit(form, value):
+        _show(home, state, rows, streams, regions)
+    if not well:
+        raise typer.Exit(1)
+
+
+def _health(part: PartState) -> str:
+    if not is_process(part.pid, part.started):
+        return part.note or "it does not run"
+    return (readiness(part.health) or "ok") if part.health else "ok"
+
+
+async def _through_the_bus() -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Streams and regions, as far as the broker answers; what keeps it from answering stands in the process table."""
+    from roadstead.cli.client import connected
+    from roadstead.cli.reading import region_rows
+    from roadstead.cli.streams import stream_rows
+
+    try:
+        async with connected() as client:
+            streams = await stream_rows(client)
+            try:
+                regions = await region_rows(client)
+            except UserError as error:
+                regions = [{"name": str(error)}]
+            return streams, regions
+    except UserError as error:
+        return [{"name": str(error)}], []
+
+
+def _show(
+    home: Home,
+    state: StackState,
+    rows: list[tuple[PartState, str]],
+    streams: list[dict[str, object]],
+    regions: list[dict[str, object]],
+) -> None:
+    say(f"stack in {home.path}, process {state.pid}, since {state.since}, cloud {state.cloud}")
+    table = [(p.name, p.state, p.pid or "-", p.restarts, health, p.address) for p, health in rows]
+    show_table(("PROCESS", "STATE", "PID", "RESTARTS", "HEALTH", "ADDRESS"), table)
+    say("")
+    show_table(
+        ("STREAM", "MESSAGES", "BYTES", "FULL"),
+        [(s["name"], s.get("messages"), s.get("bytes"), s.get("full")) for s in streams],
+    )
+    say("")
+    show_table(
+        ("REGION", "ID", "STATUS", "MESSAGE"),
+        [(r["name"], r.get("id"), r.get("status"), r.get("message")) for r in regions],
+        none="no region is registered",
+    )
+
+
+def logs(
+    service: Annotated[str, typer.Argument(help="A process of `roadstead status`; all when left out.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", help="Lines of the past, of each.", min=0)] = 50,
+) -> None:
+    """Show what the processes of the local stack wrote.
+
+    Example: roadstead logs compute -f
+    """
+    home = find_home()
+    known = {path.stem: path for path in sorted(home.logs.glob("*.log"))}
+    known |= {name: home.path / name / "server.log" for name in ("nats", "postgres")}
+    known = {name: path for name, path in known.items() if path.exists()}
+    if service and service not in known:
+        raise UserError(f"there is no log of {service}; there are: {', '.join(known) or 'none'}", 2)
+    chosen = {service: known[service]} if service else known
+    places: dict[str, int] = {}
+    for name, path in chosen.items():
+        data = path.read_bytes()
+        places[name] = len(data)
+        for line in data.decode(errors="replace").splitlines()[-lines:] if lines else []:
+            _print_line(name, line, len(chosen) > 1)
+    while follow:
+        time.sleep(0.2)
+        for name, path in chosen.items():
+            places[name] = _more(name, path, places[name], len(chosen) > 1)
+
+
+def _more(name: str, path: os.PathLike[str], place: int, several: bool) -> int:
+    """Print the complete lines behind `place`; the place after them."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(place if place <= size else 0)
+        data = file.read()
+        end = file.tell()
+    whole, _, rest = data.rpartition(b"\n")
+    for line in whole.decode(errors="replace").splitlines():
+        _print_line(name, line, several)
+    sys.stdout.flush()
+    return end - len(rest)
+
+
+def _print_line(name: str, line: str, several: bool) -> None:
+    print(f"{name}: {line}" if several else line)

@@ -1,0 +1,27 @@
+"""How the command says no: one line with what to do about it, and an exit status."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+FAILED = 1
+USAGE = 2
+
+
+class UserError(Exception):
+    """Something that the person at the terminal can act on.  The text is one line with the remedy in it."""
+
+    def __init__(self, message: str, status: int = FAILED) -> None:
+        super().__init__(" ".join(message.split()))
+        self.status = status
+
+
+class Refused(UserError):
+    """A request that was answered with an error (events.md section 3)."""
+
+    def __init__(
+        self, code: str, message: str, status: int = 0, details: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        super().__init__(f"{message} ({code})" if code else message)
+        self.code = code
+        self.http = status
+        self.details = tuple(details)

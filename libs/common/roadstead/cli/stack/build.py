@@ -1,0 +1,148 @@
+"""What a local stack consists of, from its folder, its cloud and the services that are installed."""
+
+import json
+import os
+import shutil
+import socket
+import sys
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from roadstead.cli.context import Context
+from roadstead.cli.failures import UserError
+from roadstead.cli.stack.home import Home
+from roadstead.cli.stack.parts import Child, ServerPart
+from roadstead.cli.stack.supervisor import Stage
+from roadstead.seal import keys_from_file
+from roadstead.testing.server_process import free_port
+from roadstead.testing.servers import NatsServer, PostgresServer
+
+SIMULATOR = "simulator"
+NATS_PORT = 4222
+PROJECT = ORGANIZATION = "demo"
+
+
+def service_modules() -> dict[str, str]:
+    """Package of each installed service by its name, in the order in which they are shown."""
+    order = ["identity", "network", "compute", "volumes", "loadbalancer", "monitor"]
+    found = {ep.name: ep.value.partition(":")[0] for ep in entry_points(group="roadstead.services")}
+    if not found:
+        raise UserError("no service is installed: run `make setup`, or install the roadstead-... distributions")
+    found = {name: module for name, module in found.items() if find_spec(module) is not None}
+    names = sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
+    return {name: found[name].removesuffix(".__main__") for name in names}
+
+
+def simulator_region() -> str:
+    """The id of the simulated region: the same on every machine and port, so that files and notes stay valid."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, "roadstead:simulator"))
+
+
+class Ports:
+    """Ports that stay the same over restarts, as far as nobody else took them meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._known: dict[str, int] = {k: int(v) for k, v in json.loads(path.read_text()).items()}
+        except (OSError, ValueError, AttributeError):
+            self._known = {}
+
+    def take(self, name: str, wish: int = 0) -> int:
+        """The port of that name: as before, else the wished one, else any."""
+        for port in (self._known.get(name, 0), wish):
+            if port and _is_free(port):
+                return self._keep(name, port)
+        return self._keep(name, free_port())
+
+    def _keep(self, name: str, port: int) -> int:
+        self._known[name] = port
+        self._path.write_text(json.dumps(self._known))
+        return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As the servers do it: a port of which only old connections linger is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+class Blueprint:
+    """The parts and how they hang together.  cloud: `simulator` or a name of clouds.yaml."""
+
+    def __init__(self, home: Home, cloud: str, only: Sequence[str] = ()) -> None:
+        self.home = home
+        self.cloud = cloud
+        self._ports = Ports(home.ports)
+        lifeline = shutil.which("setpriv") is not None
+        self.nats = NatsServer(home.nats, self._ports.take("nats", NATS_PORT), die_with_parent=lifeline)
+        self.postgres = PostgresServer(
+            home.postgres, self._ports.take("postgres"), die_with_parent=lifeline
+        )
+        modules = service_modules()
+        self.services = {name: modules[name] for name in (only or modules)}
+        self.schemas = list(modules)
+        self.simulator_port = self._ports.take(SIMULATOR) if cloud == SIMULATOR else 0
+        keys_from_file(home.seal_keys, create=True)
+
+    @property
+    def clouds_yaml(self) -> Path:
+        """The administrator's clouds.yaml of the simulated cloud."""
+        return self.home.simulator / "clouds.yaml"
+
+    def context(self, region: str | None) -> Context:
+        return Context(
+            "local",
+            nats_url=self.nats.url,
+            database_url=self.postgres.url,
+            seal_key_file=str(self.home.seal_keys),
+            region=region,
+            project=PROJECT,
+            organization=ORGANIZATION,
+        )
+
+    def stages(self, migrate: Callable[[], Awaitable[None]]) -> list[Stage]:
+        """Broker and database, then the schemas, then everything else at once."""
+        ground = [ServerPart("nats", self.nats), ServerPart("postgres", self.postgres)]
+        upper = [self._service(name, module) for name, module in self.services.items()]
+        if self.cloud == SIMULATOR:
+            upper.insert(0, self._simulator())
+        return [Stage(ground, migrate, "schemas"), Stage(upper)]
+
+    def _service(self, name: str, module: str) -> Child:
+        health = free_port()
+        return Child(
+            name,
+            [sys.executable, "-m", module],
+            self.home.log(name),
+            environment=self._environment(health),
+            health=health,
+        )
+
+    def _environment(self, health: int) -> Mapping[str, str]:
+        return {
+            "ROADSTEAD_NATS_URL": self.nats.url,
+            "ROADSTEAD_DATABASE_URL": self.postgres.url,
+            "ROADSTEAD_SEAL_KEY_FILE": str(self.home.seal_keys),
+            "ROADSTEAD_HEALTH_PORT": str(health),
+            "ROADSTEAD_LOG_FORMAT": os.environ.get("ROADSTEAD_LOG_FORMAT", "json"),
+        }
+
+    def _simulator(self) -> Child:
+        port = self.simulator_port
+        state = self.home.simulator / "cloud.pickle"
+        command = [sys.executable, "-m", "roadstead.cli.stack.simulator", "--port", str(port)]
+        return Child(
+            SIMULATOR,
+            [*command, "--state", str(state), "--clouds", str(self.clouds_yaml)],
+            self.home.log(SIMULATOR),
+            ready_url=f"http://127.0.0.1:{port}/identity/v3",
+        )

@@ -1,0 +1,80 @@
+"""The folder of a local stack and what is where in it."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from roadstead.cli.failures import UserError
+
+HOME = "ROADSTEAD_HOME"
+FOLDER = ".run"
+STATE, CONTEXT = "stack.json", "context.yaml"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Paths of one stack; nothing is made by asking for them."""
+
+    path: Path
+
+    @property
+    def state(self) -> Path:
+        """Which processes run, written by their supervisor."""
+        return self.path / STATE
+
+    @property
+    def context(self) -> Path:
+        """How the command line reaches this stack."""
+        return self.path / CONTEXT
+
+    @property
+    def ports(self) -> Path:
+        return self.path / "ports.json"
+
+    @property
+    def seal_keys(self) -> Path:
+        return self.path / "seal.keys"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def nats(self) -> Path:
+        return self.path / "nats"
+
+    @property
+    def postgres(self) -> Path:
+        return self.path / "postgres"
+
+    @property
+    def simulator(self) -> Path:
+        return self.path / "simulator"
+
+    def region(self, cloud: str) -> Path:
+        """The variables of `region configure` for a cloud: credentials, for the owner alone."""
+        return self.path / "regions" / f"{cloud}.env"
+
+    def log(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    def make(self) -> None:
+        """Make the folders; UserError when that is not allowed."""
+        try:
+            for folder in (self.path, self.logs, self.simulator, self.path / "regions"):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"{error.filename} cannot be made: {error.strerror}; set {HOME} to a folder of yours"
+            ) from None
+
+
+def find_home() -> Home:
+    """ROADSTEAD_HOME; else the `.run` with a stack in it that is nearest above; else `.run` here."""
+    if given := os.environ.get(HOME):
+        return Home(Path(given).expanduser().absolute())
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / FOLDER / STATE).exists() or (folder / FOLDER / CONTEXT).exists():
+            return Home(folder / FOLDER)
+    return Home(here / FOLDER)

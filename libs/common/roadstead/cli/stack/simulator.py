@@ -1,0 +1,109 @@
+"""`python -m roadstead.cli.stack.simulator`: the simulated cloud of the local stack, which keeps what it holds over a restart.
+
+The state is saved a second after it changed, whenever no build or deletion is under way, and once more at the end, when what is
+under way is brought to its end first.
+"""
+
+import argparse
+import asyncio
+import io
+import pickle
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from roadstead.testing.cloudsim import Cloud, SimSettings
+from roadstead.testing.cloudsim.http import Front
+
+SAVE_EVERY = 1.0
+CALLS_KEPT = 5000
+
+_Lock = type(threading.RLock())
+
+
+class _Saver(pickle.Pickler):
+    """Locks are made anew instead of saved."""
+
+    def reducer_override(self, value: Any) -> Any:
+        return (threading.RLock, ()) if isinstance(value, _Lock) else NotImplemented
+
+
+def save(cloud: Cloud, path: Path) -> None:
+    """Replace the file as a whole.  The caller has seen that nothing is under way."""
+    with cloud.lock:
+        target = io.BytesIO()
+        _Saver(target, pickle.HIGHEST_PROTOCOL).dump(cloud)
+    fresh = path.with_suffix(".new")
+    fresh.touch(mode=0o600)
+    fresh.write_bytes(target.getvalue())
+    fresh.replace(path)
+
+
+def load(path: Path) -> Cloud | None:
+    """The saved cloud; None when there is none.  A file of another release raises what pickle raises."""
+    if not path.exists():
+        return None
+    cloud = pickle.loads(path.read_bytes())  # noqa: S301 - our own file, readable by its owner alone
+    if not isinstance(cloud, Cloud):
+        raise ValueError(f"{path} holds no simulated cloud")
+    return cloud
+
+
+async def _serve(front: Front, path: Path) -> None:
+    saving = asyncio.create_task(_save_again_and_again(front.cloud, path))
+    try:
+        await front.run()
+    finally:
+        saving.cancel()
+        front.cloud.rest()
+        save(front.cloud, path)
+
+
+async def _save_again_and_again(cloud: Cloud, path: Path) -> None:
+    saved = -1
+    while True:
+        await asyncio.sleep(SAVE_EVERY)
+        with cloud.lock:
+            cloud.settle()
+        if cloud.sequence != saved and cloud.next_change() is None:
+            saved = cloud.sequence
+            save(cloud, path)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the cloud until a signal ends it; the exit status."""
+    parser = argparse.ArgumentParser(prog="simulator", description="Serve the local stack's simulated cloud.")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--state", type=Path, required=True, help="file that holds the cloud between runs")
+    parser.add_argument("--clouds", type=Path, required=True, help="clouds.yaml to write for it")
+    given = parser.parse_args(arguments)
+    try:
+        cloud = load(given.state)
+    except Exception as error:  # noqa: BLE001 - whatever the file is, the cloud cannot be read from it
+        print(
+            f"the saved cloud {given.state} cannot be read ({error}); `roadstead down --wipe` begins anew",
+            file=sys.stderr,
+        )
+        return 1
+    try:
+        front = Front(
+            cloud or Cloud(settings=SimSettings(log_limit=CALLS_KEPT)), "127.0.0.1", given.port
+        )
+    except OSError as error:
+        print(f"port {given.port} cannot be bound: {error.strerror}", file=sys.stderr)
+        return 1
+    # uvicorn hands a signal on when it has stopped; the default of SIGTERM would end the process before the last save.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    given.clouds.write_text(front.clouds_yaml())
+    print(f"simulated cloud at {front.url}", flush=True)
+    try:
+        asyncio.run(_serve(front, given.state))
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
