@@ -129,9 +129,9 @@ def declare_requests(
 
 def title(service: str, does: str, subject: str) -> str:
     """A name for a channel of the document: `identity-consumes-spec-region`."""
-    return "-".join(
-        [service, does, *(token for token in subject.split(".") if token not in ("*", ">", service))]
-    )
+    head, *rest = subject.split(".")
+    own = service if head in ("rpc", "dlq") else None
+    return "-".join([service, does, head, *(token for token in rest if token not in ("*", ">", own))])
 
 
 def _shaped(
