@@ -95,7 +95,7 @@ def register(
     RegionSpec.model_validate(spec)
     credential = None
     if create_secret:
-        credential = {"regionId": ident, "secret": secret_of(values or {})}
+        credential = {"region": ident, "secret": secret_of(values or {})}
     return Registered(
         ident,
         {"metadata": {"id": ident, "name": name, "regionId": ident}, "spec": spec},
