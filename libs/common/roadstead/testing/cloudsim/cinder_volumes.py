@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .base import Ctx, JsonObject, answer, nothing, route
 from .ids import micros
+from .orders import Obeyed
 from .paging import linked, name_matches, sort_rows
 from .tables import Row
 from .typed_fields import checked
@@ -26,6 +27,7 @@ FILTERS = {
     "created_at", "updated_at", "project_id", "id", "volume_type_id", "consumes_quota", "display_name",
 }  # fmt: skip
 VALIDATED_SINCE = (3, 31)
+CREATE_ATTEMPTS = 3
 
 
 class Volumes:
@@ -199,30 +201,43 @@ class Volumes:
         self.cinder.volumes.add(row)
         volume_id = row["id"]
 
+        # Cinder's scheduler tries a create on the one backend three times.
+        orders = [self._obey(row, "create")]
+        while orders[-1].reason is not None and len(orders) < CREATE_ATTEMPTS:
+            orders.append(self._obey(row, "create"))
+        refused = orders[-1].reason is not None
+
         def finish() -> None:
             found = self.cinder.volumes.get(volume_id)
             if found is not None and found["status"] == "creating":
-                failed = cloud.outcome("volume_create", found["name"] or "")
+                failed = cloud.outcome("volume_create", found["name"] or "") is not None or refused
                 self.set_status(found, "error" if failed else "available")
 
-        cloud.later(cloud.settings.durations.volume_create, finish)
+        cloud.later(cloud.settings.durations.volume_create + sum(o.seconds for o in orders), finish)
         return row
+
+    def _obey(self, row: Row, verb: str) -> Obeyed:
+        """The order that the volume's metadata or its type's extra specs hold for this attempt."""
+        kind = self.cinder.types.get(row["volume_type_id"])
+        places = (row["metadata"], kind["extra_specs"] if kind is not None else {})
+        return self.cinder.cloud.orders.obey(row["id"], (verb,), places)
 
     def begin_delete(self, row: Row) -> None:
         """Put a volume into `deleting`; it vanishes, or turns error_deleting by the outcome volume_delete."""
         cloud, volume_id = self.cinder.cloud, row["id"]
         self.set_status(row, "deleting")
+        order = self._obey(row, "delete")
 
         def finish() -> None:
             found = self.cinder.volumes.get(volume_id)
             if found is None or found["status"] != "deleting":
                 return
-            if cloud.outcome("volume_delete", found["name"] or ""):
+            if cloud.outcome("volume_delete", found["name"] or "") or order.reason is not None:
                 self.set_status(found, "error_deleting")
             else:
                 self.cinder.volumes.remove(volume_id)
 
-        cloud.later(cloud.settings.durations.volume_delete, finish)
+        cloud.later(cloud.settings.durations.volume_delete + order.seconds, finish)
 
     def set_status(self, row: Row, status: str) -> None:
         """Write the status and note the time."""

@@ -64,6 +64,7 @@ from .log import Call, Log, body_for_log
 from .neutron import Neutron
 from .nova import Nova
 from .octavia import Octavia
+from .orders import Orders
 from .placement import Placement
 from .settings import SimSettings
 from .tokens import Token
@@ -93,6 +94,7 @@ class Cloud:
         self._scheduled = 0
         self._now: datetime | None = None
         self._other: Cloud | None = None
+        self.orders = Orders()
         self.keystone = Keystone(self)
         self.neutron = Neutron(self)
         self.glance = Glance(self)

@@ -23,6 +23,7 @@ from .nova_servers import Servers
 from .nova_state import NOSTATE, RUNNING, SHUTDOWN, VM_STATES, Server, refusal
 from .nova_views import Views
 from .nova_volumes import Volumes
+from .orders import Obeyed
 from .wire import Response
 
 if TYPE_CHECKING:
@@ -162,6 +163,13 @@ class Nova(Service):
                 now.updated = self.cloud.now
 
         self.cloud.later(seconds, run)
+
+    def obey(self, server: Server, *verbs: str) -> Obeyed:
+        """The order that metadata, image or flavor hold for this attempt."""
+        image = self.cloud.glance.image(server.image_id) or {}
+        return self.cloud.orders.obey(
+            server.id, verbs, (server.metadata, image, server.flavor.get("extra_specs") or {})
+        )
 
     def begin(self, server: Server, task: str | None) -> None:
         """A new operation takes over: its task is set, steps of the one before do nothing any more."""

@@ -115,10 +115,10 @@ class Actions:
         self.nova.begin(server, "rebuilding")
         durations = self.cloud.settings.durations
 
-        def finished(now: Server) -> None:
+        def finished(now: Server, reason: str | None) -> None:
             outcome = self.cloud.outcome("server_rebuild", now.name)
-            if fail or outcome is not None:
-                message = (outcome.message if outcome else "") or f"Failed to rebuild instance {now.id}."
+            if fail or outcome is not None or reason is not None:
+                message = (outcome.message if outcome else reason) or f"Failed to rebuild instance {now.id}."
                 self.nova.fail(
                     now, message, outcome.code if outcome else 500, outcome.detail if outcome else ""
                 )
@@ -131,7 +131,9 @@ class Actions:
 
         def spawning(now: Server) -> None:
             now.task_state = "rebuild_spawning"
-            self.nova.step(now, durations.rebuild_spawn, finished)
+            order = self.nova.obey(now, "rebuild", "spawn")
+            seconds = durations.rebuild_spawn + order.seconds
+            self.nova.step(now, seconds, lambda later: finished(later, order.reason))
 
         def block_devices(now: Server) -> None:
             now.task_state = "rebuild_block_device_mapping"

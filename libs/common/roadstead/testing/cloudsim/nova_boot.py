@@ -356,16 +356,22 @@ class Boot:
 
     def _spawning(self, server: Server) -> None:
         server.task_state = "spawning"
-        self.nova.step(server, self.cloud.settings.durations.server_spawn, self._spawned)
+        order = self.nova.obey(server, "boot", "spawn")
+        fails = order.reason is not None
+        seconds = self.cloud.settings.durations.server_spawn + order.seconds
+        self.nova.step(server, seconds, lambda now: self._spawned(now, fails))
 
-    def _spawned(self, server: Server) -> None:
+    def _spawned(self, server: Server, fails: bool) -> None:
         outcome = self.cloud.outcome("server_build", server.name)
-        if outcome is not None:
-            message = outcome.message or (
+        if outcome is not None or fails:
+            # Whatever the host's own reason was, this is what Nova tells when no other host is left.
+            message = (outcome.message if outcome else "") or (
                 "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures "
                 f"for instance {server.id}."
             )
-            self._unbuilt(server, message, outcome.code, outcome.detail)
+            self._unbuilt(
+                server, message, outcome.code if outcome else 500, outcome.detail if outcome else ""
+            )
             return
         server.vm_state, server.task_state, server.power_state = "active", None, RUNNING
         server.launched_at = self.cloud.now
