@@ -1,0 +1,162 @@
+"""The verbs of a load balancer; each is one write to the cloud."""
+
+from dataclasses import replace
+from enum import StrEnum
+
+import structlog
+
+from roadstead.cloud.external import first_external
+from roadstead.cloud.names import loadbalancer_name
+from roadstead.cloud.port import CloudError, Verdict
+from roadstead.reconcile.decision import Code, Go, Retry, Step, Stop, Yield
+from roadstead.reconcile.kind import Action
+from roadstead_loadbalancer.loadbalancer.decide import LoadBalancerVerb
+from roadstead_loadbalancer.loadbalancer.observe import (
+    SERVICE,
+    LoadBalancerPass,
+    address_seen,
+    balancer_seen,
+    is_unknown,
+    loose,
+    vip_ports,
+)
+from roadstead_loadbalancer.loadbalancer.seen import BalancerSeen, Seen
+from roadstead_loadbalancer.loadbalancer.tree import create_body, render
+
+log = structlog.get_logger("roadstead.loadbalancer")
+
+LOOK_AGAIN = Yield(Code.BUSY, "the cloud was asked to delete it; looking again")
+
+
+def _seen(p: LoadBalancerPass) -> Seen:
+    assert p.seen is not None, "a verb runs after an observation"
+    return p.seen
+
+
+def _balancer(seen: Seen) -> BalancerSeen:
+    assert seen.balancer is not None
+    return seen.balancer
+
+
+async def create(p: LoadBalancerPass) -> Step:
+    """POST the whole tree.
+
+    Two refusals mean something of their own: the provider cannot do it (501), which leaves its VIP port behind; and the
+    requested address is taken (409), perhaps by such a port of an earlier try.  Each was answered, so no create of ours is
+    under way while such ports are looked for.
+    """
+    seen, spec = _seen(p), p.resource.spec
+    assert seen.subnet is not None
+    wanted = render(p.resource.key.id, spec, seen.algorithm)
+    body = create_body(loadbalancer_name(p.resource.key.id), seen.subnet, spec, wanted)
+    before = await vip_ports(p, seen.subnet)
+    try:
+        answer = await p.write(p.principal, SERVICE, "loadbalancer.create", json={"loadbalancer": body})
+    except CloudError as error:
+        if error.verdict is Verdict.NOT_SUPPORTED:
+            log.warning(
+                "the provider refuses the load balancer", loadbalancer=p.resource.key.id, text=error.text
+            )
+            return Go(replace(seen, refused=True, strays=await _strays(p, seen.subnet, before)))
+        if error.verdict in (Verdict.CONFLICT, Verdict.EXISTS, Verdict.IN_USE) and spec.requestedVIPAddress:
+            strays = await _strays(p, seen.subnet, {})
+            if strays:
+                return Go(replace(seen, strays=strays))
+        raise
+    return Go(replace(seen, balancer=balancer_seen(answer.value)))
+
+
+async def _strays(
+    p: LoadBalancerPass, subnet: str, before: dict[str, tuple[str, str | None]]
+) -> tuple[str, ...]:
+    """VIP ports that are provably left over from a create of ours: Octavia knows no load balancer of theirs, and they hold the
+    address that we asked for, or else are the only one that came while we asked.  A list that fails leaves them for the network's
+    own removal: the refusal counts more."""
+    wanted = p.resource.spec.requestedVIPAddress
+    try:
+        after = await vip_ports(p, subnet)
+    except CloudError as error:
+        log.warning("left-over ports not looked for", loadbalancer=p.resource.key.id, error=str(error))
+        return ()
+    found = []
+    for port, (balancer, address) in after.items():
+        if port in before or (wanted is not None and address != wanted):
+            continue
+        if await is_unknown(p, balancer):
+            found.append(port)
+    if wanted is None and len(found) > 1:
+        log.warning(
+            "several unknown VIP ports, none is touched", loadbalancer=p.resource.key.id, ports=len(found)
+        )
+        return ()
+    return tuple(found)
+
+
+async def delete_stray(p: LoadBalancerPass) -> Step:
+    """DELETE the first left-over port; one that is gone is as good."""
+    seen = _seen(p)
+    first, *others = seen.strays
+    try:
+        await p.write(p.principal, "network", "port.delete", id=first)
+    except CloudError as error:
+        if error.verdict is not Verdict.GONE:
+            raise
+    return Go(replace(seen, strays=tuple(others)))
+
+
+async def create_address(p: LoadBalancerPass) -> Step:
+    """Put an address of ours that hangs on nothing back on the VIP port, else POST a new one with the port.
+
+    Up to two list requests beside the write.  The mark in the description is how a lost one is found again (OC-22).
+    """
+    seen = _seen(p)
+    port = _balancer(seen).port
+    left = await loose(p)
+    if left:
+        wish = {"floatingip": {"port_id": port}}
+        answer = await p.write(p.principal, "network", "floatingip.update", id=left[0].id, json=wish)
+    else:
+        listed = await p.get(p.region_project, "network", "network.list", query={"router:external": True})
+        external = first_external(listed, p.region)
+        if external is None:
+            text = "the region has no external network that it selects; an operator must configure one"
+            return Stop(Retry(Code.NOT_OFFERED, text))
+        made = {
+            "floating_network_id": external,
+            "port_id": port,
+            "description": loadbalancer_name(p.resource.key.id),
+        }
+        answer = await p.write(p.principal, "network", "floatingip.create", json={"floatingip": made})
+    return Go(replace(seen, addresses=(*seen.addresses, address_seen(answer.value))))
+
+
+async def delete_address(p: LoadBalancerPass) -> Step:
+    """DELETE one floating IP; one that is gone is as good."""
+    seen = _seen(p)
+    first, *others = seen.addresses
+    try:
+        await p.write(p.principal, "network", "floatingip.delete", id=first.id)
+    except CloudError as error:
+        if error.verdict is not Verdict.GONE:
+            raise
+    return Go(replace(seen, addresses=tuple(others)))
+
+
+async def delete(p: LoadBalancerPass) -> Step:
+    """DELETE with everything below; it is gone when a later list shows it no more."""
+    ident = _balancer(_seen(p)).id
+    try:
+        await p.write(p.principal, SERVICE, "loadbalancer.delete", id=ident, query={"cascade": True})
+    except CloudError as error:
+        if error.verdict is not Verdict.GONE:
+            raise
+    return Stop(LOOK_AGAIN)
+
+
+ACTIONS: dict[StrEnum, Action] = {
+    LoadBalancerVerb.CREATE: create,
+    LoadBalancerVerb.CREATE_ADDRESS: create_address,
+    LoadBalancerVerb.DELETE_ADDRESS: delete_address,
+    LoadBalancerVerb.DELETE_STRAY: delete_stray,
+    LoadBalancerVerb.DELETE: delete,
+}

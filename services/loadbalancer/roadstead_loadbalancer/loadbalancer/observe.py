@@ -1,0 +1,179 @@
+"""Reading a load balancer: by exact names, as the principal, and nothing of another tenant's.
+
+A settled one costs five list requests (load balancer, floating IPs, listeners, pools, monitors) and one for each pool's members;
+one on which the cloud works costs the first alone.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from roadstead.cloud.names import loadbalancer_name, loadbalancer_prefix
+from roadstead.cloud.port import CloudError, Verdict
+from roadstead.reconcile.passing import Pass
+from roadstead_loadbalancer.loadbalancer.model import LoadBalancerSpec, LoadBalancerStatus
+from roadstead_loadbalancer.loadbalancer.seen import PENDING, AddressSeen, BalancerSeen, Seen
+from roadstead_loadbalancer.loadbalancer.tree import (
+    Tree,
+    seen_listener,
+    seen_monitor,
+    seen_pool,
+    status_of,
+)
+
+LoadBalancerPass = Pass[LoadBalancerSpec, LoadBalancerStatus, Seen]
+
+SERVICE = "load-balancer"
+VIP_OWNERS = ("ovn-lb:vip", "Octavia")
+
+
+async def observe(p: LoadBalancerPass) -> Seen:
+    """The observation of this pass."""
+    network = p.target("network", p.resource.metadata.networkId or "")
+    identity = p.target("identity", p.identity_id or "")
+    here = (p.region_id, p.resource.key.project)
+    if any(v is not None and (v.key.region, v.key.project) != here for v in (network, identity)):
+        return Seen(foreign=True)
+    if p.resource.deleting:
+        return await _going(p)
+    if network is not None and network.metadata.get("identityId") not in (None, p.identity_id):
+        return Seen(mismatch=True)
+    balancer = await find(p)
+    resting = balancer is not None and balancer.status == "ACTIVE"
+    part = (
+        p.region.openstack.loadBalancer if p.region is not None and p.region.openstack is not None else None
+    )
+    openstack: Mapping[str, Any] = (network.status.get("openstack") if network is not None else None) or {}
+    return Seen(
+        balancer=balancer,
+        subnet=openstack.get("subnetID"),
+        prefix=network.spec.get("prefix") if network is not None else None,
+        algorithm=part.algorithm if part is not None else Seen.algorithm,
+        addresses=await on_port(p, balancer) if resting else (),
+        tree=await _tree(p, balancer.id) if balancer is not None and resting else Tree(),
+    )
+
+
+async def _going(p: LoadBalancerPass) -> Seen:
+    """Addresses on the port and those that lost it; the status tree shows what a cascade must not meet."""
+    balancer = await find(p)
+    if balancer is not None and balancer.moving:
+        return Seen(balancer=balancer)
+    found = {a.id: a for a in (*await on_port(p, balancer), *await loose(p))}
+    addresses = tuple(found[ident] for ident in sorted(found))
+    if balancer is None:
+        return Seen(addresses=addresses)
+    tree = await p.get(p.principal, SERVICE, "loadbalancer.status", id=balancer.id)
+    return Seen(balancer=balancer, addresses=addresses, restless=restless(tree))
+
+
+async def find(p: LoadBalancerPass) -> BalancerSeen | None:
+    """The load balancer of exactly our name: one list request."""
+    found = await p.find(p.principal, SERVICE, "loadbalancer.list", loadbalancer_name(p.resource.key.id))
+    return balancer_seen(found) if found is not None else None
+
+
+def balancer_seen(found: Mapping[str, Any]) -> BalancerSeen:
+    return BalancerSeen(
+        str(found["id"]), status_of(found), found.get("vip_address") or None, found.get("vip_port_id") or None
+    )
+
+
+def restless(node: Any) -> tuple[str, ...]:
+    """Statuses below a status tree that are still PENDING; a cascade meeting one strands what is there (lab fact)."""
+    if isinstance(node, Mapping):
+        own = (status_of(node),) if status_of(node) in PENDING else ()
+        return (*own, *(s for value in node.values() for s in restless(value)))
+    if isinstance(node, list):
+        return tuple(s for value in node for s in restless(value))
+    return ()
+
+
+# ---------------------------------------------------------------- parts
+
+
+async def _tree(p: LoadBalancerPass, ident: str) -> Tree:
+    """Lists are narrowed by us: Octavia cannot be asked for a prefix.  What lacks our prefix is nobody's business (INV-279)."""
+    prefix = loadbalancer_prefix(p.resource.key.id)
+
+    def ours(found: Mapping[str, Any]) -> bool:
+        return str(found.get("name") or "").startswith(prefix)
+
+    def of_balancer(found: Mapping[str, Any]) -> bool:
+        return any(balancer.get("id") == ident for balancer in found.get("loadbalancers") or ())
+
+    listeners = await p.get(p.principal, SERVICE, "listener.list")
+    pools = await p.get(p.principal, SERVICE, "pool.list", query={"loadbalancer_id": ident})
+    kept = [pool for pool in pools if of_balancer(pool) and ours(pool)]
+    seen_pools = [
+        seen_pool(pool, await p.get(p.principal, SERVICE, "member.list", pool=pool["id"])) for pool in kept
+    ]
+    pool_ids = {pool["id"] for pool in pools if of_balancer(pool)}
+    monitors = await p.get(p.principal, SERVICE, "healthmonitor.list")
+    return Tree(
+        tuple(seen_listener(x) for x in listeners if of_balancer(x) and ours(x)),
+        tuple(seen_pools),
+        tuple(
+            seen_monitor(x)
+            for x in monitors
+            if ours(x) and any(pool.get("id") in pool_ids for pool in x.get("pools") or ())
+        ),
+    )
+
+
+# ---------------------------------------------------------------- addresses
+
+
+async def on_port(p: LoadBalancerPass, balancer: BalancerSeen | None) -> tuple[AddressSeen, ...]:
+    """Floating IPs on the VIP port; none while there is no port."""
+    if balancer is None or balancer.port is None:
+        return ()
+    listed = await p.get(p.principal, "network", "floatingip.list", query={"port_id": balancer.port})
+    return tuple(address_seen(f) for f in listed if f.get("port_id") == balancer.port)
+
+
+async def loose(p: LoadBalancerPass) -> tuple[AddressSeen, ...]:
+    """Floating IPs that bear our mark and hang on no port: one list request."""
+    mark = loadbalancer_name(p.resource.key.id)
+    listed = await p.get(p.principal, "network", "floatingip.list", query={"description": mark})
+    return tuple(address_seen(f) for f in listed if f.get("description") == mark and not f.get("port_id"))
+
+
+def address_seen(found: Mapping[str, Any]) -> AddressSeen:
+    return AddressSeen(str(found["id"]), str(found["floating_ip_address"]))
+
+
+# ---------------------------------------------------------------- left-over VIP ports
+
+
+async def vip_ports(p: LoadBalancerPass, subnet: str) -> dict[str, tuple[str, str | None]]:
+    """VIP ports in that subnet: port id -> (id of the load balancer that it was made for, its address).
+
+    One list request for each owner word that Octavia's providers use.
+    """
+    found: dict[str, tuple[str, str | None]] = {}
+    for owner in VIP_OWNERS:
+        for port in await p.get(p.principal, "network", "port.list", query={"device_owner": owner}):
+            made_for = _made_for(port)
+            fixed = [ip for ip in port.get("fixed_ips") or () if ip.get("subnet_id") == subnet]
+            if port.get("device_owner") == owner and made_for is not None and fixed:
+                found[str(port["id"])] = made_for, fixed[0].get("ip_address")
+    return found
+
+
+def _made_for(port: Mapping[str, Any]) -> str | None:
+    """The load balancer in `lb-<id>`."""
+    text = str(port.get("device_id") or "")
+    try:
+        return str(UUID(text.removeprefix("lb-"))) if text.startswith("lb-") else None
+    except ValueError:
+        return None
+
+
+async def is_unknown(p: LoadBalancerPass, balancer: str) -> bool:
+    """Whether Octavia says that it has no load balancer of that id; whatever is unclear counts as known."""
+    try:
+        await p.get(p.principal, SERVICE, "loadbalancer.get", id=balancer)
+    except CloudError as error:
+        return error.verdict is Verdict.GONE
+    return False
