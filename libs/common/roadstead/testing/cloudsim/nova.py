@@ -166,10 +166,10 @@ class Nova(Service):
 
     def obey(self, server: Server, *verbs: str) -> Obeyed:
         """The order that metadata, image or flavor hold for this attempt."""
-        image = self.cloud.glance.image(server.image_id) or {}
-        return self.cloud.orders.obey(
-            server.id, verbs, (server.metadata, image, server.flavor.get("extra_specs") or {})
-        )
+        image = self.cloud.glance.image(server.image_id)
+        properties = image["_properties"] if image is not None else {}
+        specs = server.flavor.get("extra_specs") or {}
+        return self.cloud.orders.obey(server.id, verbs, (server.metadata, properties, specs))
 
     def begin(self, server: Server, task: str | None) -> None:
         """A new operation takes over: its task is set, steps of the one before do nothing any more."""
