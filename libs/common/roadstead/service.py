@@ -70,15 +70,21 @@ def run(service: Service) -> None:
 class Process:
     """One service in one process.  ValueError or BadSettings for settings that cannot be.
 
-    store and cloud are made from the settings unless given, which tests do.
+    store and cloud are made from the settings unless given, and wrap may put something around all that the service stands on;
+    tests do both.
     """
 
     def __init__(
-        self, service: Service, settings: Settings, *, store: Store | None = None, cloud: Cloud | None = None
+        self,
+        service: Service,
+        settings: Settings,
+        *,
+        store: Store | None = None,
+        cloud: Cloud | None = None,
+        wrap: Callable[[Platform], Platform] = lambda platform: platform,
     ) -> None:
         self.service = service
         self.settings = settings
-        start_logging(service.name, settings.replica, level=settings.log_level, form=settings.log_format)
         self.meters = Meters(process=True)
         self.tracing = _tracing(service, settings)
         self.clock: Clock = SystemClock()
@@ -94,6 +100,7 @@ class Process:
             role=settings.database_role,
         )
         self._cloud = cloud
+        self._wrap = wrap
         self.readiness = Readiness()
         self.supervisor = Supervisor(self.meters, fatal=(BusRefused, SchemaBehind))
         self.stopping = asyncio.Event()
@@ -103,6 +110,8 @@ class Process:
 
     async def main(self) -> int:
         """Start, wait for the end, end.  The exit status."""
+        s = self.settings
+        start_logging(self.service.name, s.replica, level=s.log_level, form=s.log_format)
         self._listen_for_signals()
         try:
             status = await self._serve()
@@ -134,7 +143,7 @@ class Process:
             self.supervisor.start("health", server.run_until_cancelled)
         if not await self._or_stop(self._open_store()) or not await self._or_stop(bus.connect()):
             return Exit.DONE
-        assembly = self.assembly = assemble(self.service, self._platform(bus))
+        assembly = self.assembly = assemble(self.service, self._wrap(self._platform(bus)))
         make_app(
             self.service, broker=bus.broker, answer=Answers(assembly, bus), more=tuple(assembly.api.more)
         )
