@@ -98,6 +98,8 @@ class Durable:
         try:
             async with asyncio.timeout(seconds):
                 await self.room.empty()
+                while self._tasks:
+                    await asyncio.wait(set(self._tasks))
         except TimeoutError:
             return False
         return True
@@ -167,6 +169,7 @@ class Durable:
         self._failures.pop((arrived.epoch, delivery.sequence), None)
         self._bus.meters.count("roadstead_messages_total", subject=name, outcome="dead" if letter else "done")
         self._spawn(self._acknowledge(arrived))
+        self.room.give()
 
     async def _acknowledge(self, arrived: Arrived) -> None:
         """After the stream's document knows of it: a restored stream must not look as if it had never been there."""
@@ -179,8 +182,6 @@ class Durable:
             log.warning(
                 "not acknowledged", stream=self.settings.stream, error=str(error) or type(error).__name__
             )
-        finally:
-            self.room.give()
 
     async def _again(self, delivery: Delivery, delay: float, outcome: str) -> None:
         await delivery.raw.nak(delay=delay)
@@ -214,6 +215,7 @@ class Durable:
                     "roadstead_messages_total", subject=label(delivery.subject), outcome="quarantined"
                 )
                 self._spawn(self._acknowledge(arrived))
+                self.room.give()
                 return
         self._failures[place] = failures
         delay = delay_after(delivery.delivered)

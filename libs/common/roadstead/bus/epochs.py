@@ -22,7 +22,7 @@ from roadstead.store.api import DocumentRule
 log = structlog.get_logger("roadstead.bus")
 
 LIVES_KEPT = 8
-COVER_EVERY = 0.05  # seconds between two writes of the document while messages flow
+COVER_EVERY = 0.01  # seconds between two writes of the document while messages flow
 
 
 def micros(moment: datetime) -> int:
