@@ -1,0 +1,1 @@
+"""Measured figures, side by side with what they compare to: `make bench`."""
