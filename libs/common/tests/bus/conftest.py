@@ -184,7 +184,7 @@ async def dead_letters(
     """Everything in the dead letter stream of a service: subject, headers, body."""
     js = client.jetstream()
     info = await js.stream_info("DLQ")
-    found = []
+    found: list[tuple[str, Mapping[str, str], bytes]] = []
     for sequence in range(info.state.first_seq or 1, (info.state.last_seq or 0) + 1):
         message = await js.get_msg("DLQ", seq=sequence)
         if str(message.subject).startswith(f"dlq.{service}."):

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from roadstead.bus import follow
 from roadstead.bus.connection import Bus, BusOptions
 from roadstead.bus.follow import Follower, read_last
 from roadstead.bus.pull import Delivery
@@ -149,7 +148,7 @@ async def test_a_consumer_that_the_server_dropped_ends_the_part(
 ) -> None:
     from roadstead.bus.failures import ConsumerGone
 
-    monkeypatch.setattr(follow.secrets, "token_hex", lambda _size: "x")
+    monkeypatch.setattr("roadstead.bus.follow.secrets.token_hex", lambda _size: "x")
     reader = Reader(bus)
     reader.start()
     await asyncio.wait_for(reader.follower.caught_up.wait(), 5)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -106,12 +107,21 @@ class FastClock(SystemClock):
         await asyncio.sleep(min(seconds, 100) / 1000)
 
 
+def _put(row: Row, _held: Row | None, _now: datetime) -> Change:
+    return Change(row)
+
+
+def _bury(gone: datetime, held: Row | None, _now: datetime) -> Change:
+    assert held is not None
+    return Change(replace(held, gone_at=gone))
+
+
 async def filled(clock: SystemClock, count: int) -> MemoryStore:
     store = MemoryStore(clock)
     for number in range(count):
         key = Key(REGION, PROJECT, "volume", f"{number:04}")
         row = Row(key, "i", {}, {"colour": "red"}, 1, 1, 1, number + 1, work=Work(due_at=None))
-        await store.change(key, lambda _r, _n, row=row: Change(row))
+        await store.change(key, partial(_put, row))
     return store
 
 
@@ -203,7 +213,7 @@ async def test_old_tombstones_go_every_hour() -> None:
     old = clock.now() - timedelta(days=31)
     for ident, gone in (("0000", old), ("0001", clock.now())):
         key = Key(REGION, PROJECT, "volume", ident)
-        await store.change(key, lambda r, _n, gone=gone: Change(replace(r, gone_at=gone)) if r else Change())
+        await store.change(key, partial(_bury, gone))
     task = asyncio.create_task(purge_job(store, clock))
     await eventually(lambda: clock.slept)
     await ended(task)
