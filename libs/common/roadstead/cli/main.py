@@ -13,7 +13,7 @@ import structlog
 import typer
 
 from roadstead.cli import chosen
-from roadstead.cli.commands import stack
+from roadstead.cli.commands import apply, stack
 from roadstead.cli.context import Choice
 from roadstead.cli.failures import UserError
 from roadstead.cli.output import complain
@@ -51,6 +51,8 @@ app.command()(stack.up)
 app.command()(stack.down)
 app.command()(stack.status)
 app.command()(stack.logs)
+app.command()(apply.apply)
+app.command()(apply.delete)
 
 
 def hoisted(arguments: Sequence[str]) -> list[str]:
