@@ -2,11 +2,9 @@
 
 import sys
 
-from roadstead_identity.__main__ import SERVICE as IDENTITY
-from roadstead_network.__main__ import SERVICE as NETWORK
-
 from tests.simulation.histories import run_history
+from tests.world.services import ALL
 
 if __name__ == "__main__":
-    history = run_history(int(sys.argv[1]), (IDENTITY, NETWORK))
+    history = run_history(int(sys.argv[1]), ALL)
     print("\n".join(history.trail))

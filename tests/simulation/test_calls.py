@@ -3,12 +3,12 @@
 import uuid
 from typing import Any
 
-from roadstead.subjects import Key
-
 from tests.world.admin import Admin
 from tests.world.services import ALL
 from tests.world.sim import SimWorld
 from tests.world.virtual import run_virtual
+
+from roadstead.subjects import Key
 
 NET = {"prefix": "192.168.10.0/24", "dnsNameservers": ["192.0.2.53"]}
 RULES = {"rules": [{"direction": "ingress", "protocol": "tcp", "port": {"number": 22}}]}
@@ -19,7 +19,12 @@ async def server(world: SimWorld, network: Key, name: str, **parts: Any) -> Key:
     admin = Admin(world.cloud)
     flavor = min(admin.call("GET", "/compute/v2.1/flavors/detail")["flavors"], key=lambda f: f["ram"])["id"]
     images = {i["name"]: i["id"] for i in admin.call("GET", "/image/v2/images")["images"]}
-    spec = {"flavorID": flavor, "image": {"id": images["ubuntu-24.04"]}, "networks": [{"id": network.id}], **parts}
+    spec = {
+        "flavorID": flavor,
+        "image": {"id": images["ubuntu-24.04"]},
+        "networks": [{"id": network.id}],
+        **parts,
+    }
     key = world.key("server", str(uuid.uuid5(uuid.UUID(network.id), name)))
     return await world.apply(key, name, spec)
 
@@ -67,7 +72,9 @@ def test_inv_230_the_sweep_of_1000_servers_in_10_projects_makes_no_request_per_s
             await world.register()
             servers: list[Key] = []
             for n in range(10):
-                network = await world.apply(world.key("network"), f"net-{n}", {**NET, "prefix": f"10.{n}.0.0/22"})
+                network = await world.apply(
+                    world.key("network"), f"net-{n}", {**NET, "prefix": f"10.{n}.0.0/22"}
+                )
                 await world.until(network, "provisioned")
                 servers += [await server(world, network, f"web-{i}") for i in range(100)]
             for key in servers:

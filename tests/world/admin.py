@@ -35,6 +35,7 @@ class Admin:
         )
         assert answer.status == 201, answer
         self.token = answer.headers["X-Subject-Token"]
+        self.project: str = answer.body["token"]["project"]["id"]
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> Any:
         """The JSON of a 2xx answer; AssertionError with the answer otherwise."""
@@ -47,6 +48,16 @@ class Admin:
         answer = self.cloud.handle(Request(method, path, list(query.items()), headers, raw))
         assert 200 <= answer.status < 300, (method, path, answer)
         return answer.body
+
+    def tries(self, method: str, path: str, body: Any = None) -> int:
+        """The status of a call that may be refused."""
+        headers = {
+            "x-auth-token": self.token,
+            "content-type": "application/json",
+            "openstack-api-version": "compute 2.90",
+        }
+        raw = b"" if body is None else orjson.dumps(body)
+        return self.cloud.handle(Request(method, path, [], headers, raw)).status
 
     def configure(self, prefix: str = "roadstead") -> dict[str, str]:
         """Domain, project, user and grants of one deployment; the region's four secret keys."""

@@ -127,6 +127,7 @@ def assemble(service: Service, platform: Platform) -> Assembly:
     )
     relay = Relay(platform.store, platform.broker, platform.clock).named(platform.outbox_prefix)
     handlers.nudge = runner.nudge
+    handlers.awaited = runner.awaited
     handlers.on_outbox = relay.nudge
     runner.on_outbox = relay.nudge
     assembly = Assembly(service, platform, directory, handlers, api, runner, relay, extras)

@@ -118,7 +118,10 @@ class Api:
         result = await self.handlers.spec(spec_subject(key), dump(body), position, headers)
         if not isinstance(result, IngestResult):
             return error_reply(result.code, result.message, 422, result.details)
-        reply: dict[str, Any] = {"id": key.id, "generation": result.generation, "result": result.what.value}
+        what = result.what
+        if what is Ingested.OLDER and result.row is not None and result.row.refusal == ():
+            what = Ingested.ACCEPTED  # the service's own consumer was quicker than this request
+        reply: dict[str, Any] = {"id": key.id, "generation": result.generation, "result": what.value}
         if warnings:
             reply["warnings"] = warnings
         return reply

@@ -7,6 +7,7 @@ to the owners of what is referenced.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -87,7 +88,7 @@ Record = Callable[[Mapping[str, int]], Awaitable[None]]
 
 
 async def take_references(
-    row: Row, needs: tuple[Need, ...], directory: Directory, requests: Requests, record: Record
+    row: Row, needs: tuple[Need, ...], directory: Directory, requests: Requests, record: Record, now: datetime
 ) -> Held | Open:
     """Hold on to everything needed, then wait for what is not ready.
 
@@ -103,7 +104,7 @@ async def take_references(
         wanted.append(Need("identity", str(identity)))
     await _announce(row, wanted, record)
     for need in wanted:
-        held = await _take(row, need, directory, requests, targets, fresh)
+        held = await _take(row, need, directory, requests, targets, fresh, now)
         if held is not None:
             return held
         if need.kind == "network" and not identity:
@@ -128,6 +129,18 @@ async def _announce(row: Row, needs: Sequence[Need], record: Record) -> None:
     }
     if asked:
         await record(asked)
+
+
+YOUNG = timedelta(seconds=30)
+
+
+def _unknown(row: Row, need: Need, now: datetime, fresh: Mapping[str, int]) -> "Waiting":
+    """An unknown id is a consistency error; but what was published a moment ago may be overtaken by what refers to it."""
+    if row.created_at is not None and now - row.created_at < YOUNG:
+        text = f"the {need.kind} {need.id} is not known yet"
+        return Waiting(GateRule.REFERENCE_UNKNOWN, Yield(Code.WAITING, text), granted=dict(fresh))
+    text = f"the {need.kind} {need.id} does not exist"
+    return Waiting(GateRule.REFERENCE_UNKNOWN, Retry(Code.CONSISTENCY, text), granted=dict(fresh))
 
 
 @dataclass(frozen=True)
@@ -169,6 +182,7 @@ async def _take(
     requests: Requests,
     targets: dict[tuple[str, str], StatusView],
     fresh: dict[str, int],
+    now: datetime,
 ) -> Held | None:
     held = row.references.get(reference_key(need), 0) > 0
     known = directory.get(need.kind, need.id)
@@ -191,8 +205,7 @@ async def _take(
                 Yield(Code.WAITING, f"the {need.kind} {need.id} is being deleted"),
                 granted=dict(fresh),
             )
-        text = f"the {need.kind} {need.id} does not exist"
-        return Waiting(GateRule.REFERENCE_UNKNOWN, Retry(Code.CONSISTENCY, text), granted=dict(fresh))
+        return _unknown(row, need, now, fresh)
     view = view_of(reply["target"])
     if view.key.region != row.key.region or view.key.project not in ("_", row.key.project):
         text = f"the {need.kind} {need.id} does not exist in this region and project"

@@ -58,6 +58,8 @@ class Handlers:
     on_outbox: Callable[[], None] = lambda: None
     on_credential: list[Callable[[str, str | None], None]] = field(default_factory=list)
     on_status: list[Callable[[Any], None]] = field(default_factory=list)
+    # who waits for the first word of a resource: (kind, id) -> our rows
+    awaited: dict[tuple[str, str], set[tuple[str, str]]] = field(default_factory=dict)
     # further rpc verbs of the service: name after `rpc.<service>.` -> handler
     more: dict[str, Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]] = field(default_factory=dict)
 
@@ -158,7 +160,8 @@ class Handlers:
             view.gone,
             view.generation,
         )
-        ours = [p for c in view.consumers if (p := parse_reference(c)) is not None and p[0] in self.kinds]
+        ours = list(self.awaited.pop((view.key.kind, view.key.id), ())) if not view.gone else []
+        ours += [p for c in view.consumers if (p := parse_reference(c)) is not None and p[0] in self.kinds]
         if moved and ours:
             await self.store.wake(ours, {"subject": subject, "reason": f"{view.key.kind} moved"})
             self.nudge()

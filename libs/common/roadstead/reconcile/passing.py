@@ -132,6 +132,24 @@ class Pass(Generic[S, T, O]):
         found = await self.get(scope, service, verb, query={"name": name_filter(service, name), **query})
         return one(found, name, ours)
 
+    async def not_contradicted(self, scope: Scope, service: str, verb: str, ident: Any, **args: Any) -> None:
+        """A list without what we noted earlier is believed only when a read by id agrees; no id: nothing is asked.
+
+        GONE agrees, and so does Keystone's 403 for what is gone.  CloudError(UNAVAILABLE) when the two answers differ: one is wrong.
+        """
+        if not ident:
+            return
+        try:
+            await self.get(scope, service, verb, id=ident, **args)
+        except CloudError as error:
+            if error.verdict is Verdict.GONE or (
+                error.verdict is Verdict.FORBIDDEN and service == "identity"
+            ):
+                return
+            raise
+        noun = verb.partition(".")[0]
+        raise CloudError(Verdict.UNAVAILABLE, text=f"{service} lists no {noun} {ident} and yet has it")
+
     # ---- writes
 
     async def write(self, scope: Scope, service: str, verb: str, **args: Any) -> Answer:

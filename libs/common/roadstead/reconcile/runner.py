@@ -22,7 +22,7 @@ from roadstead.reconcile import gate, rules
 from roadstead.reconcile.decision import Code, Done, Outcome, Retry, Yield
 from roadstead.reconcile.drive import LOOK_AGAIN, Asked, Decided, Ending, Memory, drive
 from roadstead.reconcile.finish import Finished, Timing, finish
-from roadstead.reconcile.kind import Kind, Publication
+from roadstead.reconcile.kind import Kind, Need, Publication
 from roadstead.reconcile.passing import Pass
 from roadstead.reconcile.views import Directory, RequestFailed, Requests, StatusView
 from roadstead.region import RegionSpec
@@ -31,6 +31,7 @@ from roadstead.store.api import Lease, Outgoing, Row, Store
 from roadstead.subjects import OWNERS, credential_subject, rpc_subject
 
 log = structlog.get_logger("roadstead.runner")
+MAX_AWAITED = 10_000
 
 
 class Watcher(Protocol):
@@ -95,6 +96,7 @@ class Runner:
         self._stopping = False
         self.on_outbox: Callable[[], None] = lambda: None
         self.passes = 0
+        self.awaited: dict[tuple[str, str], set[tuple[str, str]]] = {}
         self.dead = False  # set by a harness that ends this process without a drain
 
     def passing(self) -> tuple["asyncio.Task[None]", ...]:
@@ -310,11 +312,26 @@ class Runner:
                 raise gate.LeaseLost
 
         needs = kind.needs(rules.resource_of(kind, row))
-        opened = await gate.take_references(row, needs, self.w.directory, self.w.requests, record)
+        self._await_news(row, needs)
+        now = self.w.clock.now()
+        opened = await gate.take_references(row, needs, self.w.directory, self.w.requests, record, now)
         granted = opened.granted if isinstance(opened, gate.Open | gate.Waiting) else {}
         if granted:
             await record(granted)
         return opened
+
+    def _await_news(self, row: Row, needs: Sequence[Need]) -> None:
+        """Remember who needs what is not known here yet: its first STATUS makes the row due, not the backstop.
+
+        Only a shortcut: it is lost with the process, and bounded.
+        """
+        wanted = [(n.kind, n.id) for n in needs]
+        if row.metadata.get("identityId"):
+            wanted.append(("identity", str(row.metadata["identityId"])))
+        for target in wanted:
+            view = self.w.directory.get(*target)
+            if (view is None or view.gone) and len(self.awaited) < MAX_AWAITED:
+                self.awaited.setdefault(target, set()).add((row.key.kind, row.key.id))
 
     def _region(self, row: Row) -> RegionSpec | None:
         view: StatusView | None = self.w.directory.get("region", row.key.region)

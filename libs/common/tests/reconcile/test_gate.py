@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from roadstead.reconcile.decision import Code, Retry, Yield
@@ -51,6 +52,7 @@ def target(
     return {"ok": True, "target": status_document(base)}
 
 
+LATER = datetime(2026, 1, 2, tzinfo=UTC)
 RECORDED: list[Mapping[str, int]] = []
 
 
@@ -59,14 +61,14 @@ async def taken(*args: Any) -> Held | Open:
         RECORDED.append(dict(references))
 
     RECORDED.clear()
-    return await take_references(*args, record)
+    return await take_references(*args, record, LATER)
 
 
 async def test_what_is_asked_stands_in_the_own_row_before_it_is_asked() -> None:
     owners = Owners()
     owners.silent = True
     await taken(row(identityId=IDENTITY), (Need("network", NETWORK),), Directory(), owners)
-    assert RECORDED == [{f"network/{NETWORK}": -1, f"identity/{IDENTITY}": -1}]
+    assert [{f"network/{NETWORK}": -1, f"identity/{IDENTITY}": -1}] == RECORDED
 
 
 async def test_references_are_taken_once_and_the_identity_comes_with_the_network() -> None:
@@ -193,3 +195,18 @@ def test_ref_002_a_realized_identity_lets_the_delete_through_whatever_the_status
 
 def test_the_key_of_a_row_is_the_consumer_string() -> None:
     assert KEY.reference == f"volumes.region.unikorn-cloud.org/{KEY.id}"
+
+
+async def test_a_reference_that_overtook_its_target_waits_a_while() -> None:
+    async def record(_references: Mapping[str, int]) -> None:
+        return None
+
+    young = row(identityId=IDENTITY)
+    assert young.created_at is not None
+    soon, late = young.created_at + timedelta(seconds=29), young.created_at + timedelta(seconds=31)
+    held = await take_references(young, (), Directory(), Owners(), record, soon)
+    assert isinstance(held, Held)
+    assert isinstance(held.outcome, Yield)
+    held = await take_references(young, (), Directory(), Owners(), record, late)
+    assert isinstance(held, Held)
+    assert isinstance(held.outcome, Retry)

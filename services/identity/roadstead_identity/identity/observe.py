@@ -210,37 +210,19 @@ async def _left(p: IdentityPass) -> IdentityLeft:
     project = await find_own_project(p)
     user = await find_user(p)
     if user is None:
-        await _not_contradicted(p, p.region_domain, "identity", "user.get", record.get("userID"))
+        await p.not_contradicted(p.region_domain, "identity", "user.get", record.get("userID"))
     left = IdentityLeft(user=user, project=project)
     if project is None or project != recorded:
         return left
     return await _left_inside(p, left, project)
 
 
-async def _not_contradicted(
-    p: IdentityPass, scope: Scope, service: str, verb: str, ident: Any, **args: Any
-) -> None:
-    """A list without what the record says we made is believed only when a read by id agrees.
-
-    403 is Keystone's word for gone.  CloudError(UNAVAILABLE) when the two answers differ: one of them is wrong.
-    """
-    if not ident:
-        return
-    try:
-        await p.get(scope, service, verb, id=ident, **args)
-    except CloudError as error:
-        if error.verdict in (Verdict.GONE, Verdict.FORBIDDEN):
-            return
-        raise
-    raise CloudError(Verdict.UNAVAILABLE, text=f"{service} lists no {verb.partition('.')[0]} and yet has it")
-
-
 async def find_own_project(p: IdentityPass) -> str | None:
     """The project's id while it is there: by the recorded id, or where none was recorded by our tags."""
     found = one(await list_projects(p), name_of(p))
     if found is None:
-        await _not_contradicted(
-            p, p.region_domain, "identity", "project.get", p.resource.record.get("projectID")
+        await p.not_contradicted(
+            p.region_domain, "identity", "project.get", p.resource.record.get("projectID")
         )
         return None
     recorded = p.resource.record.get("projectID")
@@ -257,7 +239,7 @@ async def _left_inside(p: IdentityPass, left: IdentityLeft, project: str) -> Ide
         try:
             keypair = await find_keypair(p)
             if keypair is None:
-                await _not_contradicted(p, own_user(p), "compute", "keypair.get", record.get("sshKeyName"))
+                await p.not_contradicted(own_user(p), "compute", "keypair.get", record.get("sshKeyName"))
             left = replace(left, keypair=keypair)
             inside = own_user(p)
         except CloudError as error:
@@ -266,7 +248,7 @@ async def _left_inside(p: IdentityPass, left: IdentityLeft, project: str) -> Ide
     if inside is not None:
         group = await find_group(p, inside)
         if group is None:
-            await _not_contradicted(p, inside, "compute", "servergroup.get", record.get("serverGroupID"))
+            await p.not_contradicted(inside, "compute", "servergroup.get", record.get("serverGroupID"))
         left = replace(left, server_group=group)
     if managed:
         left = replace(left, default_group=await find_default_group(p, project))

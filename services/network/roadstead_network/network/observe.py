@@ -110,7 +110,15 @@ async def find_network(p: NetworkPass) -> CloudNetwork | None:
         lambda n: n.get("project_id") == project,
         project_id=project,
     )
+    if found is None:
+        await p.not_contradicted(p.privileged, "network", "network.get", noted(p, "networkID"))
     return cloud_network(found) if found else None
+
+
+def noted(p: NetworkPass, name: str) -> str | None:
+    """An id that an earlier pass put into the status: never authority, but a list that lacks it is looked at twice."""
+    status = p.resource.status.openstack
+    return getattr(status, name) if status is not None else None
 
 
 async def _find_subnet(p: NetworkPass, network_id: str) -> CloudSubnet | None:
@@ -123,6 +131,8 @@ async def _find_subnet(p: NetworkPass, network_id: str) -> CloudSubnet | None:
         lambda s: s.get("network_id") == network_id,
         network_id=network_id,
     )
+    if found is None:
+        await p.not_contradicted(p.privileged, "network", "subnet.get", noted(p, "subnetID"))
     return cloud_subnet(found) if found else None
 
 
