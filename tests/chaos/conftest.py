@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+
 from tests.chaos.stack import People, Stack
 
 SOAK = os.environ.get("ROADSTEAD_SOAK") == "1"

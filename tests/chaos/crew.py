@@ -164,9 +164,12 @@ class Crew:
                 if not member.kept or member.is_running:
                     continue
                 member.ends.append(member.pid)
-                time.sleep(BACK_AFTER)
-                if member.kept and not self._closing.is_set():
-                    self.start(member)
+                if not self._closing.wait(BACK_AFTER):
+                    self._again(member)
+
+    def _again(self, member: Member) -> None:
+        if member.kept:  # it may have been told to stay away meanwhile
+            self.start(member)
 
     def _ask(self, wish: Mapping[str, Any]) -> dict[str, Any]:
         assert self._cradle.stdin is not None

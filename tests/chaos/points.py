@@ -12,14 +12,15 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import nats.aio.msg
 
 from roadstead.assembly import Platform
+from roadstead.store.api import Store
 
 UNDER_WAY = 0.4  # seconds after which a call counts as under way; the cloud must be slower than that
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
@@ -98,12 +99,10 @@ class Points:
 
 def wrapped(platform: Platform, points: Points) -> Platform:
     """The same platform with points in it."""
-    from dataclasses import replace
-
     _point_acknowledgements(points)
     return replace(
         platform,
-        store=PointedStore(platform.store, points),  # type: ignore[arg-type]  # the rest is handed on by __getattr__
+        store=cast(Store, PointedStore(platform.store, points)),
         cloud=PointedCloud(platform.cloud, points),
         broker=PointedBroker(platform.broker, points),
     )
@@ -145,6 +144,8 @@ class PointedStore:
 
 def name_of(rule: Any, given: Mapping[str, Any]) -> str:
     """What a rule handed to the store is, from the function that it calls."""
+    if callable(given.get("rule")):  # the caller chose between two
+        return str(given["rule"].__name__)
     code = getattr(rule, "__code__", None)
     name = next((n for n in code.co_names if n in RULES), rule.__name__) if code else type(rule).__name__
     if name == "intend":

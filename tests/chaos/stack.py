@@ -17,9 +17,6 @@ import nats
 import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
-from tests.chaos.crew import Crew, Member
-from tests.chaos.proxy import Exchange
-from tests.world.admin import Admin
 
 from roadstead.cloud import names
 from roadstead.seal import new_key
@@ -31,6 +28,9 @@ from roadstead.testing.cloudsim.http import Front
 from roadstead.testing.cloudsim.log import Call
 from roadstead.testing.cloudsim.settings import SimSettings
 from roadstead.testing.servers import NatsServer, PostgresServer
+from tests.chaos.crew import Crew, Member
+from tests.chaos.proxy import Exchange
+from tests.world.admin import Admin
 
 PACE = 0.1
 PROJECT, ORGANIZATION = "project-a", "organization-a"
@@ -256,7 +256,8 @@ class People:
             return await self.status(key) if await self.state(key) == wanted else None
 
         try:
-            return await eventually(there, within)
+            found: dict[str, Any] = await eventually(there, within)
+            return found
         except TimeoutError:
             document = json.dumps(await self.status(key), indent=1)
             raise AssertionError(f"{key} is {await self.state(key)}, not {wanted}: {document}") from None

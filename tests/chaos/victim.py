@@ -21,13 +21,12 @@ PAUSE = 0.05
 
 def be(service: str, environment: Mapping[str, str], log: str, arms: str, again: float) -> int:
     """Be one service until it ends; the exit status."""
-    from tests.chaos.disorder import deliver_again
-    from tests.chaos.points import Points, wrapped
-
     import uvloop
 
     from roadstead.service import Process
     from roadstead.settings import load_settings
+    from tests.chaos.disorder import deliver_again
+    from tests.chaos.points import Points, wrapped
 
     out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(out, 1)

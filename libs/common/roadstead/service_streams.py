@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import structlog
 from nats.errors import Error as NatsError
@@ -19,7 +20,7 @@ from roadstead.reconcile.handlers import Dead
 from roadstead.seal import SealBroken
 from roadstead.service_app import followed
 from roadstead.store.api import StoreUnavailable
-from roadstead.subjects import STRAYS, BadSubject, consumers_of, parse_key
+from roadstead.subjects import STRAYS, BadSubject, ConsumerSettings, consumers_of, parse_key
 
 log = structlog.get_logger("roadstead.service")
 
@@ -39,15 +40,16 @@ class Streams:
         self._start = start
         self._started = False
         service = assembly.service
-        self._consumers = consumers_of(service.name) if service.kinds else ()
-        own = {c.stream: c for c in self._consumers if c is not STRAYS}
+        pace = assembly.platform.pace
+        self._consumers = tuple(_paced(c, pace) for c in consumers_of(service.name) if service.kinds)
+        own = {c.stream: c for c in self._consumers if not _is_strays(c)}
         self._epochs = {"SPEC": Epochs(assembly.platform.store, "SPEC")} if "SPEC" in own else {}
         handles = {"SPEC": self._spec, "OBSERVED": self._observed}
         self.durables = [
             Durable(
                 bus,
                 consumer,
-                self._stray if consumer is STRAYS else handles[consumer.stream],
+                self._stray if _is_strays(consumer) else handles[consumer.stream],
                 self._healthy,
                 service=service.name,
                 epochs=self._epochs.get(consumer.stream),
@@ -134,7 +136,7 @@ class Streams:
 
     async def _reread(self, epochs: Epochs) -> None:
         """After a rise: the last spec of each subject; older ones that come later change nothing."""
-        consumer = next(c for c in self._consumers if c.stream == epochs.stream and c is not STRAYS)
+        consumer = next(c for c in self._consumers if c.stream == epochs.stream and not _is_strays(c))
         durable = next(d for d in self.durables if d.settings is consumer)
 
         async def handle(delivery: Delivery) -> None:
@@ -177,6 +179,15 @@ class Streams:
                     meters.put("roadstead_consumer_unacknowledged", held.num_ack_pending or 0, consumer=name)
             except (NatsError, NotFoundError, TimeoutError, OSError) as error:
                 log.info("no figures this time", error=str(error) or type(error).__name__)
+
+
+def _paced(consumer: ConsumerSettings, pace: float) -> ConsumerSettings:
+    """The time until an unacknowledged message comes again is one of the loop's waiting times; never below a second."""
+    return replace(consumer, ack_wait=max(1.0, consumer.ack_wait * pace))
+
+
+def _is_strays(consumer: ConsumerSettings) -> bool:
+    return consumer.durable == STRAYS.durable
 
 
 def _letter(result: object) -> DeadLetter | None:
