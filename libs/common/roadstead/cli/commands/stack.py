@@ -15,8 +15,7 @@ import typer
 
 from roadstead.cli.failures import UserError
 from roadstead.cli.output import Form, FormOption, emit, say, show_table
-from roadstead.cli.stack.build import SIMULATOR
-from roadstead.cli.stack.home import Home, find_home
+from roadstead.cli.stack.home import SIMULATOR, Home, find_home
 from roadstead.cli.stack.parts import last_line, readiness
 from roadstead.cli.stack.state import (
     PartState,

@@ -13,14 +13,13 @@ from pathlib import Path
 
 from roadstead.cli.context import Context
 from roadstead.cli.failures import UserError
-from roadstead.cli.stack.home import Home
+from roadstead.cli.stack.home import SIMULATOR, Home
 from roadstead.cli.stack.parts import Child, ServerPart
 from roadstead.cli.stack.supervisor import Stage
 from roadstead.seal import keys_from_file
 from roadstead.testing.server_process import free_port
 from roadstead.testing.servers import NatsServer, PostgresServer
 
-SIMULATOR = "simulator"
 NATS_PORT = 4222
 PROJECT = ORGANIZATION = "demo"
 
@@ -138,11 +137,10 @@ class Blueprint:
 
     def _simulator(self) -> Child:
         port = self.simulator_port
-        state = self.home.simulator / "cloud.pickle"
         command = [sys.executable, "-m", "roadstead.cli.stack.simulator", "--port", str(port)]
         return Child(
             SIMULATOR,
-            [*command, "--state", str(state), "--clouds", str(self.clouds_yaml)],
+            [*command, "--state", str(self.home.saved_cloud), "--clouds", str(self.clouds_yaml)],
             self.home.log(SIMULATOR),
             ready_url=f"http://127.0.0.1:{port}/identity/v3",
         )

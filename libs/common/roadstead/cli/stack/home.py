@@ -8,6 +8,7 @@ from roadstead.cli.failures import UserError
 
 HOME = "ROADSTEAD_HOME"
 FOLDER = ".run"
+SIMULATOR = "simulator"
 STATE, CONTEXT = "stack.json", "context.yaml"
 
 
@@ -49,7 +50,12 @@ class Home:
 
     @property
     def simulator(self) -> Path:
-        return self.path / "simulator"
+        return self.path / SIMULATOR
+
+    @property
+    def saved_cloud(self) -> Path:
+        """What the simulated cloud holds between runs."""
+        return self.simulator / "cloud.pickle"
 
     def region(self, cloud: str) -> Path:
         """The variables of `region configure` for a cloud: credentials, for the owner alone."""

@@ -20,8 +20,8 @@ from roadstead.cli.regions import (
     until_known,
     until_ready,
 )
-from roadstead.cli.stack.build import ORGANIZATION, PROJECT, SIMULATOR, Blueprint, simulator_region
-from roadstead.cli.stack.home import Home
+from roadstead.cli.stack.build import ORGANIZATION, PROJECT, Blueprint, simulator_region
+from roadstead.cli.stack.home import SIMULATOR, Home
 from roadstead.cloud.configure import Wanted
 from roadstead.cloud.register import region_id_of
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from roadstead.cli.context import Context, write_context
 from roadstead.cli.failures import UserError
-from roadstead.cli.stack.build import SIMULATOR, Blueprint, simulator_region
-from roadstead.cli.stack.home import Home
+from roadstead.cli.stack.build import Blueprint, simulator_region
+from roadstead.cli.stack.home import SIMULATOR, Home
 from roadstead.cli.stack.parts import started_at
 from roadstead.cli.stack.state import StackState, end_processes, read_state, running
 from roadstead.cli.stack.supervisor import Supervisor
@@ -41,6 +41,13 @@ def prepare(home: Home, cloud: str, say: Say) -> Blueprint:
     for folder in (home.nats, home.postgres):
         if end_leftover(folder):
             ended.append(folder.name)
+    if cloud == SIMULATOR:
+        from roadstead.cli.stack.simulator import load  # the simulator is slow to import
+
+        try:
+            load(home.saved_cloud)
+        except ValueError as error:
+            raise UserError(str(error)) from None
     if ended:
         say("step", f"ended what a killed run had left: {', '.join(dict.fromkeys(ended))}")
     return Blueprint(home, cloud)

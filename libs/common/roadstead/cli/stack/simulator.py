@@ -6,14 +6,17 @@ under way is brought to its end first.
 
 import argparse
 import asyncio
+import hashlib
 import io
 import pickle
 import signal
 import sys
 import threading
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from roadstead.testing import cloudsim
 from roadstead.testing.cloudsim import Cloud, SimSettings
 from roadstead.testing.cloudsim.http import Front
 
@@ -37,18 +40,31 @@ def save(cloud: Cloud, path: Path) -> None:
         _Saver(target, pickle.HIGHEST_PROTOCOL).dump(cloud)
     fresh = path.with_suffix(".new")
     fresh.touch(mode=0o600)
-    fresh.write_bytes(target.getvalue())
+    fresh.write_bytes(release_of_simulator() + b"\n" + target.getvalue())
     fresh.replace(path)
 
 
 def load(path: Path) -> Cloud | None:
-    """The saved cloud; None when there is none.  A file of another release raises what pickle raises."""
+    """The saved cloud; None when there is none.  ValueError with the remedy when another release of the simulator saved it."""
     if not path.exists():
         return None
-    cloud = pickle.loads(path.read_bytes())  # noqa: S301 - our own file, readable by its owner alone
-    if not isinstance(cloud, Cloud):
-        raise ValueError(f"{path} holds no simulated cloud")
+    stamp, _, data = path.read_bytes().partition(b"\n")
+    if stamp != release_of_simulator():
+        raise ValueError(
+            "the simulated cloud was saved by another release of the simulator: `roadstead down --wipe` removes it, "
+            "and with it all that was made there"
+        )
+    cloud: Cloud = pickle.loads(data)  # noqa: S301 - our own file, readable by its owner alone
     return cloud
+
+
+@cache
+def release_of_simulator() -> bytes:
+    """Changes with every change of the simulator's program: objects that were saved by another one may lack what this one uses."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(str(cloudsim.__file__)).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest().encode()
 
 
 async def _serve(front: Front, path: Path) -> None:
@@ -81,11 +97,8 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         cloud = load(given.state)
-    except Exception as error:  # noqa: BLE001 - whatever the file is, the cloud cannot be read from it
-        print(
-            f"the saved cloud {given.state} cannot be read ({error}); `roadstead down --wipe` begins anew",
-            file=sys.stderr,
-        )
+    except ValueError as error:
+        print(str(error), file=sys.stderr)
         return 1
     try:
         front = Front(
