@@ -4,6 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from roadstead.events import dump
+from roadstead.subjects import OWNERS, Key, spec_subject
+from roadstead.testing.cloudsim.cloud import Cloud
+from roadstead.testing.direct import DirectAdministrator
 from tests.world.admin import Admin
 from tests.world.base import Document, Home, World
 from tests.world.cloud_admin import CloudAdmin
@@ -13,11 +17,6 @@ from tests.world.registration import offer_of, registered
 from tests.world.services import ALL
 from tests.world.sim import SimWorld
 from tests.world.virtual import VirtualClock, run_virtual
-
-from roadstead.events import dump
-from roadstead.subjects import OWNERS, Key, spec_subject
-from roadstead.testing.cloudsim.cloud import Cloud
-from roadstead.testing.direct import DirectAdministrator
 
 TURN = 0.25  # virtual seconds between two looks
 
@@ -55,7 +54,9 @@ class SimScenario(World):
         return self.sim.status(key)
 
     async def request(self, kind: str, verb: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        owner = next(r for r in self.sim.replicas if r.service.name == OWNERS[kind] and r.assembly is not None)
+        owner = next(
+            r for r in self.sim.replicas if r.service.name == OWNERS[kind] and r.assembly is not None
+        )
         assert owner.assembly is not None
         return await owner.assembly.api.request(
             f"api.{self.region}.{self.project}.{kind}.{verb}", payload, {}

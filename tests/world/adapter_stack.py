@@ -18,16 +18,16 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
+
+from roadstead.cloud.sdk import SdkAdministrator
+from roadstead.events import dump
+from roadstead.subjects import Key, api_subject, rpc_subject, spec_subject
 from tests.world.base import Document, Home, World
 from tests.world.cloud_admin import CloudAdmin
 from tests.world.foreigner import Foreigner
 from tests.world.hand import HttpHand
 from tests.world.registration import offer_of, registered
 from tests.world.stack import Simulator, Stack
-
-from roadstead.cloud.sdk import SdkAdministrator
-from roadstead.events import dump
-from roadstead.subjects import Key, api_subject, rpc_subject, spec_subject
 
 T = TypeVar("T")
 REQUEST_TIMEOUT = 20.0
@@ -107,7 +107,9 @@ class Session:
         if self.simulator is not None:
             await asyncio.to_thread(self.simulator.start)
         await self.stack.start()
-        self.bus: Client = await nats.connect(self.stack.nats.url, max_reconnect_attempts=-1, reconnect_time_wait=0.2)
+        self.bus: Client = await nats.connect(
+            self.stack.nats.url, max_reconnect_attempts=-1, reconnect_time_wait=0.2
+        )
         self.js: JetStreamContext = self.bus.jetstream(timeout=15)
         await self.bus.subscribe("status.>", cb=self._take)
         clouds, name = self._cloud or (self._simulated().clouds, "sim")
@@ -178,7 +180,9 @@ class Session:
             await self.foreigner.tidy()
             await self.cloud.remove_domain(self.domain)
             provider = [f"{self.prefix}-provider"]
-            assert (projects, users) == (provider, provider), f"left behind: projects {projects}, users {users}"
+            assert (projects, users) == (provider, provider), (
+                f"left behind: projects {projects}, users {users}"
+            )
         if hasattr(self, "bus"):
             await self.bus.close()
 

@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from roadstead.subjects import Key
 from tests.world.cloud_admin import CloudAdmin
 from tests.world.foreigner import Foreigner
-
-from roadstead.subjects import Key
 
 Document = Mapping[str, Any]
 Check = Callable[[Document], Any]

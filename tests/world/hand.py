@@ -54,7 +54,9 @@ class Hand(Protocol):
         ...
 
 
-def login_body(user: str, password: str, user_domain: str, project: str, project_domain: str) -> dict[str, Any]:
+def login_body(
+    user: str, password: str, user_domain: str, project: str, project_domain: str
+) -> dict[str, Any]:
     person = {"name": user, "password": password, "domain": {"name": user_domain}}
     return {
         "auth": {
@@ -71,7 +73,13 @@ class DirectHand:
         self._cloud = cloud
         body = login_body("admin", password, "Default", "admin", "Default")
         answer = cloud.handle(
-            Request("POST", "/identity/v3/auth/tokens", [], {"content-type": "application/json"}, orjson.dumps(body))
+            Request(
+                "POST",
+                "/identity/v3/auth/tokens",
+                [],
+                {"content-type": "application/json"},
+                orjson.dumps(body),
+            )
         )
         assert answer.status == 201, answer.body
         self._token = answer.headers["X-Subject-Token"]

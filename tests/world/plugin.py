@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
+
 from tests.world.adapter_sim import run_scenario
 from tests.world.base import World
 

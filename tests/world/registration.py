@@ -1,12 +1,11 @@
 """A cloud made ready for scenarios: images that fail on demand, and the product's own configure and register."""
 
-from tests.world.base import Offer
-from tests.world.cloud_admin import CloudAdmin, properties
-from tests.world.foreigner import Foreigner
-
 from roadstead.cloud.administration import Administrator
 from roadstead.cloud.configure import Wanted, configure
 from roadstead.cloud.register import Registered, register
+from tests.world.base import Offer
+from tests.world.cloud_admin import CloudAdmin, properties
+from tests.world.foreigner import Foreigner
 
 BAD_IMAGES = {"no-boot": {"lab:boot": "fail"}, "no-rebuild": {"lab:rebuild": "fail"}, "deactivated": {}}
 
@@ -31,7 +30,9 @@ async def offer_of(cloud: CloudAdmin, foreigner: Foreigner, prefix: str) -> Offe
     )
 
 
-async def registered(admin: Administrator, offer: Offer, prefix: str, region_id: str | None = None) -> Registered:
+async def registered(
+    admin: Administrator, offer: Offer, prefix: str, region_id: str | None = None
+) -> Registered:
     """The deployment's domain, project and user, and the documents that register the region.
 
     variables of the result: configure's values besides.

@@ -39,7 +39,11 @@ class Process:
         lifeline = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
-                [*lifeline, *self._command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment
+                [*lifeline, *self._command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment,
             )
 
     @property
