@@ -12,7 +12,7 @@ from roadstead_compute.server.observe import observe
 from roadstead_compute.server.project import project, wakes
 from roadstead_compute.server.rules import CREATING, DESTRUCTIVE, REPEATABLE, Rule
 from roadstead_compute.server.seen import Seen
-from roadstead_compute.server.validate import validate
+from roadstead_compute.server.validate import at_apply, validate
 
 # port, floating IP and server, then claim and attach for a few dozen volumes
 MAX_VERBS = 64
@@ -41,6 +41,7 @@ KIND: Kind[ServerSpec, ServerStatus, Seen] = Kind(
     needs=needs,
     project=project,
     wakes=wakes,
+    at_apply=at_apply,
     creating=CREATING,
     destructive=DESTRUCTIVE,
     repeatable=REPEATABLE,

@@ -26,7 +26,7 @@ from roadstead_compute.server.seen import (
     VolumeSeen,
     uuid_or_none,
 )
-from roadstead_compute.server.validate import check_groups, check_inventory
+from roadstead_compute.server.validate import check_groups, check_inventory, group_network
 
 ServerPass = Pass[ServerSpec, ServerStatus, Seen]
 DEFAULT_ATTEMPTS = 3
@@ -192,12 +192,7 @@ def _misplaced(p: ServerPass) -> tuple[Problem, ...]:
         return ()
     spec = p.resource.spec
     views = {g.id: p.target("securitygroup", g.id) for g in spec.securityGroups}
-    return tuple(check_groups(spec, {i: _network_of(v) for i, v in views.items() if v is not None}))
-
-
-def _network_of(view: StatusView) -> str | None:
-    found = view.metadata.get("networkId") or view.spec.get("networkID")
-    return str(found) if found else None
+    return tuple(check_groups(spec, {i: group_network(v) for i, v in views.items() if v is not None}))
 
 
 # ---------------------------------------------------------------- volumes

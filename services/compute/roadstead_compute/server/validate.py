@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roadstead.reconcile.kind import Metadata, Problem, Resource
+from roadstead.reconcile.views import Directory, StatusView
 from roadstead.subjects import Key
 from roadstead_compute.server.model import ServerSpec, ServerStatus
-from roadstead_compute.server.offer import Offer
+from roadstead_compute.server.offer import Offer, offer_of
 
 USER_DATA_LIMIT = 65535  # of the base64 text, as Nova counts
 
@@ -114,6 +115,31 @@ def _immutable(spec: ServerSpec, metadata: Metadata, stored: Stored) -> list[Pro
 
 
 # ---------------------------------------------------------------- what the region offers
+
+
+def at_apply(
+    key: Key,
+    metadata: Metadata,
+    spec: ServerSpec,
+    stored: Stored | None,
+    directory: Directory,
+    extras: Mapping[str, Any],
+) -> list[Problem]:
+    """What a request is refused by beside `validate`; while the inventory is not loaded its rules are left to the first pass."""
+    groups = ((g.id, directory.get("securitygroup", g.id)) for g in spec.securityGroups)
+    found = check_groups(spec, {ident: group_network(view) for ident, view in groups if view is not None})
+    image = spec.image.id if spec.image is not None else None
+    offer = offer_of(extras.get("inventory"), key.region, spec.flavorID, image)
+    if offer is None:
+        return found
+    old = stored.spec if stored is not None else None
+    return found + check_inventory(spec, old, offer, metadata.organizationId)
+
+
+def group_network(view: StatusView) -> str | None:
+    """The network of a security group, as its owner tells it."""
+    found = view.metadata.get("networkId") or view.spec.get("networkID")
+    return str(found) if found else None
 
 
 def check_inventory(
