@@ -30,7 +30,8 @@ ORDER = (
     "loadbalancer",
     "image",
 )
-STORED = tuple(kind for kind in ORDER if kind != "image")
+# Kinds of these two names come with a later release; what is asked about them is answered by nobody yet.
+STORED = tuple(kind for kind in ORDER if kind not in ("image", "sshcertificateauthority"))
 _WORDS = {plural: kind for kind, plural in PLURALS.items()} | SHORT | {kind: kind for kind in KINDS + INVENTORIES}
 
 

@@ -13,7 +13,7 @@ import structlog
 import typer
 
 from roadstead.cli import chosen
-from roadstead.cli.commands import apply, stack
+from roadstead.cli.commands import apply, explain, identity, read, small, stack
 from roadstead.cli.context import Choice
 from roadstead.cli.failures import UserError
 from roadstead.cli.output import complain
@@ -47,12 +47,18 @@ def program(
     chosen.choice = Choice(context, region, project, organization)
 
 
-app.command()(stack.up)
-app.command()(stack.down)
-app.command()(stack.status)
-app.command()(stack.logs)
-app.command()(apply.apply)
-app.command()(apply.delete)
+for each in (
+    *(stack.up, stack.down, stack.status, stack.logs),
+    *(apply.apply, read.get, read.describe, read.watch, read.wait, apply.delete),
+    *(explain.why, explain.history),
+):
+    app.command()(each)
+app.add_typer(identity.group, name="identity")
+app.add_typer(small.ids, name="id")
+app.command()(small.version)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)(
+    small.cloudsim
+)
 
 
 def hoisted(arguments: Sequence[str]) -> list[str]:

@@ -120,7 +120,9 @@ class Api:
             return error_reply(result.code, result.message, 422, result.details)
         what = result.what
         if what is Ingested.OLDER and result.row is not None and result.row.refusal == ():
-            what = Ingested.ACCEPTED  # the service's own consumer was quicker than this request
+            # The service's own consumer was quicker than this request.
+            same = row is not None and row.gone_at is None and row.generation == result.generation
+            what = Ingested.UNCHANGED if same else Ingested.ACCEPTED
         reply: dict[str, Any] = {"id": key.id, "generation": result.generation, "result": what.value}
         if warnings:
             reply["warnings"] = warnings
