@@ -72,7 +72,17 @@ class History:
 
     async def someone_acts(self) -> None:
         kind = self.random.choice(
-            ("network", "securitygroup", "server", "server", "server", "volume", "volume", "attachment")
+            (
+                "network",
+                "securitygroup",
+                "server",
+                "server",
+                "server",
+                "volume",
+                "volume",
+                "attachment",
+                "loadbalancer",
+            )
         )
         await getattr(self, f"_{kind}")()
 
@@ -118,6 +128,27 @@ class History:
             return
         spec = {"networkID": network.key.id, "volumeClassID": self.volume_class, "size": "2Gi"}
         await self._apply(name, self._key("volume", name), spec)
+
+    async def _loadbalancer(self) -> None:
+        """Made and removed only: changes in place come with a later step."""
+        network = self._open_network()
+        if network is None:
+            return
+        name = f"lb-{network.name}"
+        wish = self.wishes.get(name)
+        if wish is not None and wish.spec is not None:
+            if self.random.random() < 0.5:
+                await self._delete(name)
+            return
+        base = PREFIXES[network.name].rpartition(".")[0]
+        listener = {
+            "name": "web",
+            "protocol": "tcp",
+            "port": 80,
+            "pool": {"members": [{"address": f"{base}.{200 + n}", "port": 8080} for n in range(2)]},
+        }
+        spec = {"listeners": [listener], "publicIP": self.random.random() < 0.5}
+        await self._apply(name, self._key("loadbalancer", name), spec, networkId=network.key.id)
 
     async def _attachment(self) -> None:
         """The volume of a network is attached to its server, or taken off it."""
@@ -213,7 +244,7 @@ class History:
         kind = self.random.choice(
             ("status", "status", "status_after", "no_answer_before", "no_answer_after", "empty_list", "slow")
         )
-        service = self.random.choice(("identity", "compute", "network", "volume", None))
+        service = self.random.choice(("identity", "compute", "network", "volume", "load-balancer", None))
         method = self.random.choice(("GET", "POST", "PUT", "DELETE", None))
         times = self.random.randint(1, 4)
         if kind == "empty_list":
@@ -264,7 +295,10 @@ async def play(seed: int, services: tuple[Service, ...], *, steps: int = 30) -> 
         history = History(seed, world, chance, admin)
         types = admin.call("GET", f"/volume/v3/{admin.project}/types")["volume_types"]
         history.volume_class = next(t["id"] for t in types if t["name"] == "standard")
-        await world.register(blockStorage={"volumeClasses": {"selector": {"ids": [history.volume_class]}}})
+        await world.register(
+            blockStorage={"volumeClasses": {"selector": {"ids": [history.volume_class]}}},
+            loadBalancer={"algorithm": "SOURCE_IP_PORT"},
+        )
         flavors = admin.call("GET", "/compute/v2.1/flavors/detail")["flavors"]
         history.flavor = min(flavors, key=lambda f: int(f["ram"]))["id"]
         images = admin.call("GET", "/image/v2/images")["images"]
@@ -306,9 +340,8 @@ def check(history: History, before: set[tuple[str, str]]) -> None:
         1 for w in history.wishes.values() if w.spec is not None and exhausted(world, w.key)
     )
     expected["volumes"] = live["volume"]
-    public = [
-        w for w in history.wishes.values() if w.spec and w.spec.get("publicIPAllocation", {}).get("enabled")
-    ]
+    expected["load_balancers"] = live["loadbalancer"]
+    public = [w for w in history.wishes.values() if is_public(w)]
     expected["floating_ips"] = len([w for w in public if not exhausted(world, w.key)])
     for kind, number in expected.items():
         if kind in ("servers", "floating_ips") and any(
@@ -318,6 +351,12 @@ def check(history: History, before: set[tuple[str, str]]) -> None:
         assert made[kind] == number, f"{made[kind]} {kind}, {number} wanted ({dict(live)})"
     scopes_hold(world)
     versions_rise(world)
+
+
+def is_public(wish: Wish) -> bool:
+    """Whether it is to have a floating IP."""
+    spec = wish.spec or {}
+    return bool(spec.get("publicIPAllocation", {}).get("enabled") or spec.get("publicIP"))
 
 
 def exhausted(world: SimWorld, key: Key) -> bool:

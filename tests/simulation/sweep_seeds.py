@@ -14,7 +14,10 @@ def main(first: int, last: int) -> int:
             run_history(seed, ALL)
         except (AssertionError, RuntimeError, LookupError, TypeError, ValueError) as error:
             failed += 1
-            print(f"seed {seed}: {str(error).splitlines()[0][:600] if str(error) else type(error).__name__}", flush=True)
+            print(
+                f"seed {seed}: {str(error).splitlines()[0][:600] if str(error) else type(error).__name__}",
+                flush=True,
+            )
     print(f"{last - first - failed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from roadstead.clock import parse_time
-from roadstead.events import canonical, dump
+from roadstead.events import dump
 from roadstead.reconcile.decision import Code, Done, Outcome, Park, Retry, Yield
 from roadstead.reconcile.drive import Decided
 from roadstead.reconcile.kind import Kind, Publication
@@ -78,7 +78,7 @@ def finish(row: Row | None, now: datetime, *, kind: Kind[Any, Any, Any], end: Fi
         references={k: v for k, v in row.references.items() if k not in set(end.drop_references)},
         work=replace(row.work, due_at=due, lease_owner=None, lease_until=None),
     )
-    if canonical(status) != canonical(row.status) or finished.ever_provisioned != row.ever_provisioned:
+    if dump(status) != dump(row.status) or finished.ever_provisioned != row.ever_provisioned:
         finished, out = published(finished, **trace_of(row.work.cause))
         outgoing.append(out)
     return Change(finished, outgoing, history, result=finished)

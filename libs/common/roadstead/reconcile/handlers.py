@@ -183,6 +183,10 @@ class Handlers:
                 listener(region, None)
         else:
             self.keyring.put_identity(region, who, record, version)
+            waiting = self.awaited.pop(("credential", who), None)
+            if waiting:
+                await self.store.wake(list(waiting), {"subject": subject, "reason": "credential"})
+                self.nudge()
             for listener in self.on_credential:
                 listener(region, who)
         return True

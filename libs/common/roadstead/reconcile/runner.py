@@ -22,7 +22,7 @@ from roadstead.reconcile import gate, rules
 from roadstead.reconcile.decision import Code, Done, Outcome, Retry, Yield
 from roadstead.reconcile.drive import LOOK_AGAIN, Asked, Decided, Ending, Memory, drive
 from roadstead.reconcile.finish import Finished, Timing, finish
-from roadstead.reconcile.kind import Kind, Need, Publication
+from roadstead.reconcile.kind import Kind, Need, Publication, Resource
 from roadstead.reconcile.passing import Pass
 from roadstead.reconcile.views import Directory, RequestFailed, Requests, StatusView
 from roadstead.region import RegionSpec
@@ -59,6 +59,13 @@ class Held:
     lease: Lease
     sure_until: float
     lost: bool = False
+    resource: Resource[Any, Any] | None = None  # the row as its kind reads it, without the record
+
+    def read(self, kind: Kind[Any, Any, Any], row: Row) -> Resource[Any, Any]:
+        """Validated once a pass.  Raises what the kind's models raise."""
+        if self.resource is None:
+            self.resource = rules.resource_of(kind, row)
+        return self.resource
 
 
 @dataclass(frozen=True)
@@ -299,7 +306,7 @@ class Runner:
             return gate.before_delete(
                 row,
                 self.w.directory,
-                lambda identity: self.w.keyring.identity(row.key.region, identity) is not None,
+                lambda identity: self._fitting(row.key.region, identity),
             )
         lease = held.lease
 
@@ -311,14 +318,32 @@ class Runner:
                 held.lost = True
                 raise gate.LeaseLost
 
-        needs = kind.needs(rules.resource_of(kind, row))
+        needs = kind.needs(held.read(kind, row))
         self._await_news(row, needs)
         now = self.w.clock.now()
         opened = await gate.take_references(row, needs, self.w.directory, self.w.requests, record, now)
         granted = opened.granted if isinstance(opened, gate.Open | gate.Waiting) else {}
         if granted:
             await record(granted)
+        if (
+            isinstance(opened, gate.Open)
+            and opened.identity
+            and not self._fitting(row.key.region, opened.identity)
+        ):
+            self.awaited.setdefault(("credential", opened.identity), set()).add((row.key.kind, row.key.id))
+            text = f"the credentials of the identity {opened.identity} have not arrived yet"
+            return gate.Held(gate.GateRule.NOT_READY, Yield(Code.WAITING, text, after=1.0))
         return opened
+
+    def _fitting(self, region: str, identity: str) -> bool:
+        """Whether we hold the credential of the identity's present life: STATUS and CREDENTIAL arrive in any order, and an old
+        token may go on working in a project that is gone."""
+        held = self.w.keyring.identity(region, identity)
+        view = self.w.directory.get("identity", identity)
+        if held is None:
+            return False
+        told = view.status.get("projectId") if view is not None and not view.gone else None
+        return told is None or told == held.project_id
 
     def _await_news(self, row: Row, needs: Sequence[Need]) -> None:
         """Remember who needs what is not known here yet: its first STATUS makes the row due, not the backstop.
@@ -363,7 +388,7 @@ class Runner:
         book = Book(self, kind, row, held)
         identity = row.key.id if row.key.kind == "identity" else opened.identity
         p: Pass[Any, Any, Any] = Pass(
-            resource=rules.resource_of(kind, row, record),
+            resource=replace(held.read(kind, row), record=record),
             region_id=row.key.region,
             region=region,
             identity_id=identity,
@@ -386,7 +411,7 @@ class Runner:
         ending: Ending,
         publish: tuple[Publication, ...],
     ) -> Row | None:
-        dropped, outcome = await self._let_go(kind, row, ending)
+        dropped, outcome = await self._let_go(kind, row, held, ending)
         status = {"absentSince": None, **ending.status}
         if row.deleting and isinstance(outcome, Done):
             publish, outcome, leaving = self._leaving(kind, row)
@@ -436,7 +461,9 @@ class Runner:
         text = f"waiting for the {', '.join(left)} to go as well"
         return tuple(fresh), Yield(Code.WAITING, text, after=1.0), {"leaving": told}
 
-    async def _let_go(self, kind: Kind[Any, Any, Any], row: Row, ending: Ending) -> tuple[list[str], Outcome]:
+    async def _let_go(
+        self, kind: Kind[Any, Any, Any], row: Row, held: Held, ending: Ending
+    ) -> tuple[list[str], Outcome]:
         """References that are no longer needed, released at their owners; after proof of absence all of them."""
         outcome = ending.outcome
         if not isinstance(outcome, Done):
@@ -444,7 +471,7 @@ class Runner:
         elif row.deleting:
             unneeded = list(row.references)
         else:
-            needed = {gate.reference_key(n) for n in kind.needs(rules.resource_of(kind, row))}
+            needed = {gate.reference_key(n) for n in kind.needs(held.read(kind, row))}
             unneeded = [k for k in row.references if k not in needed and not k.startswith("identity/")]
         dropped: list[str] = []
         for reference in unneeded:
