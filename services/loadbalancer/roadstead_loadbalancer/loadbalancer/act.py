@@ -16,9 +16,8 @@ from roadstead_loadbalancer.loadbalancer.observe import (
     LoadBalancerPass,
     address_seen,
     balancer_seen,
-    is_unknown,
     loose,
-    vip_ports,
+    stray_ports,
 )
 from roadstead_loadbalancer.loadbalancer.seen import BalancerSeen, Seen
 from roadstead_loadbalancer.loadbalancer.tree import create_body, render
@@ -42,14 +41,13 @@ async def create(p: LoadBalancerPass) -> Step:
     """POST the whole tree.
 
     Two refusals mean something of their own: the provider cannot do it (501), which leaves its VIP port behind; and the
-    requested address is taken (409), perhaps by such a port of an earlier try.  Each was answered, so no create of ours is
-    under way while such ports are looked for.
+    requested address is taken (409), perhaps by such a port of an earlier try.  Both were answered, so that no create of ours
+    is under way when such ports are looked for.
     """
     seen, spec = _seen(p), p.resource.spec
     assert seen.subnet is not None
     wanted = render(p.resource.key.id, spec, seen.algorithm)
     body = create_body(loadbalancer_name(p.resource.key.id), seen.subnet, spec, wanted)
-    before = await vip_ports(p, seen.subnet)
     try:
         answer = await p.write(p.principal, SERVICE, "loadbalancer.create", json={"loadbalancer": body})
     except CloudError as error:
@@ -57,51 +55,25 @@ async def create(p: LoadBalancerPass) -> Step:
             log.warning(
                 "the provider refuses the load balancer", loadbalancer=p.resource.key.id, text=error.text
             )
-            return Go(replace(seen, refused=True, strays=await _strays(p, seen.subnet, before)))
+            return Go(replace(seen, refused=True))
         if error.verdict in (Verdict.CONFLICT, Verdict.EXISTS, Verdict.IN_USE) and spec.requestedVIPAddress:
-            strays = await _strays(p, seen.subnet, {})
-            if strays:
+            strays = await stray_ports(p, None)
+            if strays.ports:
                 return Go(replace(seen, strays=strays))
         raise
     return Go(replace(seen, balancer=balancer_seen(answer.value)))
 
 
-async def _strays(
-    p: LoadBalancerPass, subnet: str, before: dict[str, tuple[str, str | None]]
-) -> tuple[str, ...]:
-    """VIP ports that are provably left over from a create of ours: Octavia knows no load balancer of theirs, and they hold the
-    address that we asked for, or else are the only one that came while we asked.  A list that fails leaves them for the network's
-    own removal: the refusal counts more."""
-    wanted = p.resource.spec.requestedVIPAddress
-    try:
-        after = await vip_ports(p, subnet)
-    except CloudError as error:
-        log.warning("left-over ports not looked for", loadbalancer=p.resource.key.id, error=str(error))
-        return ()
-    found = []
-    for port, (balancer, address) in after.items():
-        if port in before or (wanted is not None and address != wanted):
-            continue
-        if await is_unknown(p, balancer):
-            found.append(port)
-    if wanted is None and len(found) > 1:
-        log.warning(
-            "several unknown VIP ports, none is touched", loadbalancer=p.resource.key.id, ports=len(found)
-        )
-        return ()
-    return tuple(found)
-
-
 async def delete_stray(p: LoadBalancerPass) -> Step:
     """DELETE the first left-over port; one that is gone is as good."""
     seen = _seen(p)
-    first, *others = seen.strays
+    first, *others = seen.strays.ports
     try:
         await p.write(p.principal, "network", "port.delete", id=first)
     except CloudError as error:
         if error.verdict is not Verdict.GONE:
             raise
-    return Go(replace(seen, strays=tuple(others)))
+    return Go(replace(seen, strays=replace(seen.strays, ports=tuple(others))))
 
 
 async def create_address(p: LoadBalancerPass) -> Step:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from ipaddress import IPv4Address
 from typing import Any
 
+from roadstead.clock import iso
 from roadstead.reconcile.decision import Code, Decision, do, done, park, retry, wait
 from roadstead.reconcile.kind import Resource
 from roadstead_loadbalancer.loadbalancer.model import LoadBalancerSpec, LoadBalancerStatus
@@ -24,6 +25,7 @@ REFUSED = (
     "the region's load balancer provider cannot do what is asked for (balancing method, allowed address ranges or proxy protocol); "
     "change the listeners, or let an operator set the region's balancing method"
 )
+STRAY = "a refused create left its port behind; it goes once nobody can be using it"
 STRANGE = "the load balancer service shows a state that should not exist; an operator must look at it"
 
 
@@ -35,6 +37,7 @@ class LoadBalancerRule(StrEnum):
     NO_SUBNET = "14-subnet"
     VIP_OUTSIDE = "14.2-vip-outside"
     STRAY = "14.2-1-stray-port"
+    STRAY_YOUNG = "14.2-1-stray-port-young"
     REFUSED = "14.2-1-refused"
     ABSENT = "14.2-1"
     VIP_DIFFERS = "14.2-2"
@@ -73,15 +76,10 @@ REPEATABLE = frozenset({Verb.CREATE_ADDRESS})
 DESTRUCTIVE = frozenset({Verb.DELETE_ADDRESS, Verb.DELETE_STRAY, Verb.DELETE})
 
 
-def decide(resource: LoadBalancerResource, seen: Seen, _now: datetime) -> Decision:
+def decide(resource: LoadBalancerResource, seen: Seen, now: datetime) -> Decision:
     """Total over every observation."""
-    decision = _delete(seen) if resource.deleting else _provision(resource, seen)
+    decision = _delete(seen) if resource.deleting else _provision(resource, seen, now)
     return replace(decision, status={**_learned(resource, seen), **decision.status})
-
-
-def refusal_mark(resource: LoadBalancerResource, algorithm: str) -> str:
-    """Which wish was refused: another spec or another balancing method is another wish."""
-    return f"{resource.generation}:{algorithm}"
 
 
 def _learned(resource: LoadBalancerResource, seen: Seen) -> dict[str, Any]:
@@ -108,7 +106,7 @@ def _learned(resource: LoadBalancerResource, seen: Seen) -> dict[str, Any]:
 # ---------------------------------------------------------------- provision
 
 
-def _provision(resource: LoadBalancerResource, seen: Seen) -> Decision:
+def _provision(resource: LoadBalancerResource, seen: Seen, now: datetime) -> Decision:
     if seen.foreign:
         text = "network or identity belong to another project; name those of this project"
         return retry(LoadBalancerRule.FOREIGN, Code.CONSISTENCY, text)
@@ -116,7 +114,7 @@ def _provision(resource: LoadBalancerResource, seen: Seen) -> Decision:
         text = "the network belongs to another identity than the load balancer; name the network's identity or none"
         return retry(LoadBalancerRule.MISMATCH, Code.CONSISTENCY, text)
     if seen.balancer is None:
-        return _absent(resource, seen)
+        return _absent(resource, seen, now)
     return (
         _balancer(resource.spec, seen.balancer)
         or _address(resource.spec, seen)
@@ -124,19 +122,34 @@ def _provision(resource: LoadBalancerResource, seen: Seen) -> Decision:
     )
 
 
-def _absent(resource: LoadBalancerResource, seen: Seen) -> Decision:
-    if seen.strays:
+def _absent(resource: LoadBalancerResource, seen: Seen, now: datetime) -> Decision:
+    """A refused wish is Errored at once and not asked again; it is looked at until its left-over port is gone, then parks.
+
+    Another spec or another balancing method is another wish.
+    """
+    if seen.strays.ports:
         return do(LoadBalancerRule.STRAY, Verb.DELETE_STRAY, "a refused create left its port behind")
-    mark = refusal_mark(resource, seen.algorithm)
-    if seen.refused or resource.status.refused == mark:
-        return park(LoadBalancerRule.REFUSED, Code.NOT_OFFERED, REFUSED, refused=mark)
+    wish, refused = f"{resource.generation}:{seen.algorithm}", resource.status.refused
+    if seen.refused:
+        mark = {"wish": wish, "at": iso(now)}
+        return retry(LoadBalancerRule.REFUSED, Code.NOT_OFFERED, REFUSED, 2.0, refused=mark)
+    if refused is not None and refused.wish == wish and seen.strays.young:
+        return retry(LoadBalancerRule.REFUSED, Code.NOT_OFFERED, REFUSED, 20.0)
+    if refused is not None and refused.wish == wish:
+        return park(LoadBalancerRule.REFUSED, Code.NOT_OFFERED, REFUSED)
+    if seen.strays.young:
+        return wait(LoadBalancerRule.STRAY_YOUNG, Code.BUSY, STRAY)
     outside = vip_problems(resource.spec, seen.prefix)
     if outside:
         return park(LoadBalancerRule.VIP_OUTSIDE, Code.REFUSED, outside[0].message)
     if seen.subnet is None:
         text = "the network does not tell its subnet; an operator must look at it"
         return retry(LoadBalancerRule.NO_SUBNET, Code.CONSISTENCY, text)
-    return do(LoadBalancerRule.ABSENT, Verb.CREATE, "a complete list shows no such load balancer")
+    # an older refusal is forgotten with the new request: ports may be this one's from now on
+    why = "a complete list shows no such load balancer"
+    return do(
+        LoadBalancerRule.ABSENT, Verb.CREATE, why, **({"refused": None} if resource.status.refused else {})
+    )
 
 
 def _balancer(spec: LoadBalancerSpec, balancer: BalancerSeen) -> Decision | None:
@@ -220,6 +233,10 @@ def _delete(seen: Seen) -> Decision:
     if seen.addresses:
         why = "the public address goes before the load balancer"
         return do(LoadBalancerRule.DELETE_ADDRESS, Verb.DELETE_ADDRESS, why)
+    if balancer is None and seen.strays.ports:
+        return do(LoadBalancerRule.STRAY, Verb.DELETE_STRAY, "a refused create left its port behind")
+    if balancer is None and seen.strays.young:
+        return wait(LoadBalancerRule.STRAY_YOUNG, Code.BUSY, STRAY)
     if balancer is None:
         return done(LoadBalancerRule.REMOVED)
     if seen.restless:

@@ -81,12 +81,20 @@ class LoadBalancerSpec(Part):
     pause: bool = False
 
 
+class Refusal(Part):
+    """wish: `generation:algorithm`; at: when the pass that asked began."""
+
+    wish: str
+    at: str
+
+
 class LoadBalancerStatus(Part):
     """vipAddress from the first moment that Octavia tells it until the load balancer is gone; publicIP while there is one.
 
-    refused: which wish (`generation:algorithm`) Octavia's provider said it cannot do, so that no pass asks for it again (OC-10).
+    refused: the wish that Octavia's provider said it cannot do, so that no pass asks for it again (OC-10); forgotten when
+    another wish is asked for.
     """
 
     vipAddress: str | None = None
     publicIP: str | None = None
-    refused: str | None = None
+    refused: Refusal | None = None

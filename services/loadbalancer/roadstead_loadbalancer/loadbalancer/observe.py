@@ -5,14 +5,16 @@ one on which the cloud works costs the first alone.
 """
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from roadstead.clock import parse_time
 from roadstead.cloud.names import loadbalancer_name, loadbalancer_prefix
 from roadstead.cloud.port import CloudError, Verdict
 from roadstead.reconcile.passing import Pass
 from roadstead_loadbalancer.loadbalancer.model import LoadBalancerSpec, LoadBalancerStatus
-from roadstead_loadbalancer.loadbalancer.seen import PENDING, AddressSeen, BalancerSeen, Seen
+from roadstead_loadbalancer.loadbalancer.seen import PENDING, AddressSeen, BalancerSeen, Seen, Strays
 from roadstead_loadbalancer.loadbalancer.tree import (
     Tree,
     seen_listener,
@@ -25,6 +27,10 @@ LoadBalancerPass = Pass[LoadBalancerSpec, LoadBalancerStatus, Seen]
 
 SERVICE = "load-balancer"
 VIP_OWNERS = ("ovn-lb:vip", "Octavia")
+STRAY_AGE = timedelta(seconds=65)
+"""A VIP port is older than its load balancer's row for a moment; longer than this nobody's create is under way."""
+BEFORE, AFTER = timedelta(seconds=60), timedelta(seconds=120)
+"""Around the pass that asked: when the port of its create was made, on a clock that may differ from ours."""
 
 
 async def observe(p: LoadBalancerPass) -> Seen:
@@ -43,14 +49,14 @@ async def observe(p: LoadBalancerPass) -> Seen:
     part = (
         p.region.openstack.loadBalancer if p.region is not None and p.region.openstack is not None else None
     )
-    openstack: Mapping[str, Any] = (network.status.get("openstack") if network is not None else None) or {}
     return Seen(
         balancer=balancer,
-        subnet=openstack.get("subnetID"),
+        subnet=subnet_of(p),
         prefix=network.spec.get("prefix") if network is not None else None,
         algorithm=part.algorithm if part is not None else Seen.algorithm,
         addresses=await on_port(p, balancer) if resting else (),
         tree=await _tree(p, balancer.id) if balancer is not None and resting else Tree(),
+        strays=await _left_over(p, balancer),
     )
 
 
@@ -62,7 +68,7 @@ async def _going(p: LoadBalancerPass) -> Seen:
     found = {a.id: a for a in (*await on_port(p, balancer), *await loose(p))}
     addresses = tuple(found[ident] for ident in sorted(found))
     if balancer is None:
-        return Seen(addresses=addresses)
+        return Seen(addresses=addresses, strays=await _left_over(p, balancer))
     tree = await p.get(p.principal, SERVICE, "loadbalancer.status", id=balancer.id)
     return Seen(balancer=balancer, addresses=addresses, restless=restless(tree))
 
@@ -146,19 +152,48 @@ def address_seen(found: Mapping[str, Any]) -> AddressSeen:
 # ---------------------------------------------------------------- left-over VIP ports
 
 
-async def vip_ports(p: LoadBalancerPass, subnet: str) -> dict[str, tuple[str, str | None]]:
-    """VIP ports in that subnet: port id -> (id of the load balancer that it was made for, its address).
+def subnet_of(p: LoadBalancerPass) -> str | None:
+    """The network's subnet in the cloud, as its owner tells it."""
+    network = p.target("network", p.resource.metadata.networkId or "")
+    openstack: Mapping[str, Any] = (network.status.get("openstack") if network is not None else None) or {}
+    found = openstack.get("subnetID")
+    return str(found) if found else None
 
-    One list request for each owner word that Octavia's providers use.
+
+async def _left_over(p: LoadBalancerPass, balancer: BalancerSeen | None) -> Strays:
+    """Looked for only after a refusal of ours, and before anything is asked anew: no create of ours is under way then."""
+    refused = p.resource.status.refused
+    if balancer is not None or refused is None:
+        return Strays()
+    return await stray_ports(p, parse_time(refused.at))
+
+
+async def stray_ports(p: LoadBalancerPass, asked: datetime | None) -> Strays:
+    """VIP ports that a refused create of ours left behind.
+
+    Octavia knows no load balancer of theirs; and they hold the address that we asked for, or else there is only one such port
+    that was made when we `asked`.  One list request for each owner word of Octavia's providers, and a read a candidate.
     """
-    found: dict[str, tuple[str, str | None]] = {}
-    for owner in VIP_OWNERS:
+    subnet, requested = subnet_of(p), p.resource.spec.requestedVIPAddress
+    found: dict[str, datetime] = {}
+    for owner in VIP_OWNERS if subnet is not None else ():
         for port in await p.get(p.principal, "network", "port.list", query={"device_owner": owner}):
-            made_for = _made_for(port)
+            made_for, born = _made_for(port), port.get("created_at")
             fixed = [ip for ip in port.get("fixed_ips") or () if ip.get("subnet_id") == subnet]
-            if port.get("device_owner") == owner and made_for is not None and fixed:
-                found[str(port["id"])] = made_for, fixed[0].get("ip_address")
-    return found
+            if port.get("device_owner") != owner or made_for is None or not born or not fixed:
+                continue
+            time = parse_time(str(born))
+            ours = fixed[0].get("ip_address") == requested if requested else _made_then(time, asked)
+            if ours and await _is_unknown(p, made_for):
+                found[str(port["id"])] = time
+    if len(found) > 1:
+        return Strays()  # ours is not to be told from the others
+    old = tuple(ident for ident, time in found.items() if p.now - time >= STRAY_AGE)
+    return Strays(old, young=len(old) < len(found))
+
+
+def _made_then(born: datetime, asked: datetime | None) -> bool:
+    return asked is not None and asked - BEFORE <= born <= asked + AFTER
 
 
 def _made_for(port: Mapping[str, Any]) -> str | None:
@@ -170,10 +205,12 @@ def _made_for(port: Mapping[str, Any]) -> str | None:
         return None
 
 
-async def is_unknown(p: LoadBalancerPass, balancer: str) -> bool:
-    """Whether Octavia says that it has no load balancer of that id; whatever is unclear counts as known."""
+async def _is_unknown(p: LoadBalancerPass, balancer: str) -> bool:
+    """Whether Octavia says that it has no load balancer of that id; one that is another project's is known."""
     try:
         await p.get(p.principal, SERVICE, "loadbalancer.get", id=balancer)
     except CloudError as error:
-        return error.verdict is Verdict.GONE
+        if error.verdict in (Verdict.GONE, Verdict.FORBIDDEN):
+            return error.verdict is Verdict.GONE
+        raise
     return False

@@ -30,14 +30,22 @@ class AddressSeen:
 
 
 @dataclass(frozen=True)
+class Strays:
+    """VIP ports that a refused create of ours left behind: ids of those that may go; young: others will be old enough soon."""
+
+    ports: tuple[str, ...] = ()
+    young: bool = False
+
+
+@dataclass(frozen=True)
 class Seen:
     """One observation.
 
     balancer None: a complete list has none.  subnet: the network's in the cloud, None while it is not told; prefix: the
     network's, where known.  algorithm: the Region's balancing method.  tree: the parts, read while the load balancer rests.
     restless: statuses of parts that a cascade delete must not meet (deletion only).  refused: the provider cannot do what this
-    pass asked for.  strays: VIP ports that a refused create of ours left behind.  foreign: network or identity are another
-    tenant's.  mismatch: the network lives in another identity than the load balancer names.
+    pass asked for.  foreign: network or identity are another tenant's.  mismatch: the network lives in another identity than
+    the load balancer names.
     """
 
     balancer: BalancerSeen | None = None
@@ -48,6 +56,6 @@ class Seen:
     tree: Tree = field(default_factory=Tree)
     restless: tuple[str, ...] = ()
     refused: bool = False
-    strays: tuple[str, ...] = ()
+    strays: Strays = field(default_factory=Strays)
     foreign: bool = False
     mismatch: bool = False
