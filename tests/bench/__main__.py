@@ -14,6 +14,8 @@ import warnings
 
 import uvloop
 
+from roadstead.logs import start_logging
+
 from . import claims, latency, loop, raw
 from .figures import Figure, as_json, table
 from .ground import BenchFailed, ground
@@ -27,7 +29,9 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.partition("\n")[0])
     made.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)} (default: all)")
     made.add_argument("-o", "--output", choices=("table", "json"), default="table")
-    made.add_argument("--profile", action="store_true", help="say where this process's time goes; slows figures down")
+    made.add_argument(
+        "--profile", action="store_true", help="say where this process's time goes; slows figures down"
+    )
     made.add_argument("--quick", action="store_true", help="a fifth of the samples")
     return made
 
@@ -68,9 +72,13 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     unknown = set(options.parts) - set(PARTS)
     if unknown:
-        print(f"bench: there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}", file=sys.stderr)
+        print(
+            f"bench: there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}",
+            file=sys.stderr,
+        )
         return 2
     warnings.simplefilter("ignore", RuntimeWarning)
+    start_logging("bench", "one", level="error")
     profiles = Profiles(options.profile)
     load, began = os.getloadavg(), time.monotonic()
     parts, scale = options.parts or list(PARTS), 0.2 if options.quick else 1.0
@@ -82,7 +90,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     about = surroundings(load, time.monotonic() - began)
     if options.output == "json":
-        print(json.dumps({"surroundings": about, "figures": as_json(figures), "profiles": profiles.texts}, indent=1))
+        print(
+            json.dumps(
+                {"surroundings": about, "figures": as_json(figures), "profiles": profiles.texts}, indent=1
+            )
+        )
         return 0
     print(", ".join(f"{name} {value}" for name, value in about.items()))
     print(table(figures))

@@ -56,7 +56,9 @@ async def measure(g: Ground, scale: float) -> list[Figure]:
                     ended, held = held[:BATCH], held[BATCH:]
                     await connection.execute(ENDED, [lease.key.id for lease in ended])
         others = [seconds for owner, seconds in waited.items() if owner != "m-burst"]
-        claim = of_times(GROUP, f"claims of {BATCH}, one identity owning 90 %", took, rate=found / sum(took), cpu=cpu)
+        claim = of_times(
+            GROUP, f"claims of {BATCH}, one identity owning 90 %", took, rate=found / sum(took), cpu=cpu
+        )
         rate, probes = await hammer(int(300 * scale), 1, lambda _n: store.next_due())
         return [
             claim,
@@ -66,7 +68,14 @@ async def measure(g: Ground, scale: float) -> list[Figure]:
                 others or [float("inf")],
                 note=f"{len(others)} of {OTHERS} came by in {claims} claims",
             ),
-            Figure(GROUP, "next due", rate, percentile(probes, 0.5) * 1000, percentile(probes, 0.99) * 1000, len(probes)),
+            Figure(
+                GROUP,
+                "next due",
+                rate,
+                percentile(probes, 0.5) * 1000,
+                percentile(probes, 0.99) * 1000,
+                len(probes),
+            ),
         ]
     finally:
         await connection.close()

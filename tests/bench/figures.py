@@ -37,6 +37,11 @@ class Figure:
     note: str = ""
 
     @property
+    def cost(self) -> float | None:
+        """Processor milliseconds of this process for one; what is left of the rate when the machine has no load."""
+        return self.cpu["bench"] / self.rate * 1000 if self.rate and "bench" in self.cpu else None
+
+    @property
     def reached(self) -> bool | None:
         """Whether the aim was reached; None without one."""
         if self.aim is None or self.p50 is None or self.p99 is None:
@@ -87,7 +92,9 @@ def _seconds(pid: int) -> float:
     return sum(int(f) for f in fields[11:15]) / TICKS
 
 
-async def hammer(count: int, in_flight: int, call: Callable[[int], Awaitable[Any]]) -> tuple[float, list[float]]:
+async def hammer(
+    count: int, in_flight: int, call: Callable[[int], Awaitable[Any]]
+) -> tuple[float, list[float]]:
     """Await call(0..count-1) with so many in flight: calls per second, and each one's seconds."""
     numbers, took = iter(range(count)), []
 
@@ -105,7 +112,12 @@ async def hammer(count: int, in_flight: int, call: Callable[[int], Awaitable[Any
 def of_times(group: str, name: str, seconds: Sequence[float], **more: Any) -> Figure:
     """A figure of latencies."""
     return Figure(
-        group, name, p50=percentile(seconds, 0.5) * 1000, p99=percentile(seconds, 0.99) * 1000, samples=len(seconds), **more
+        group,
+        name,
+        p50=percentile(seconds, 0.5) * 1000,
+        p99=percentile(seconds, 0.99) * 1000,
+        samples=len(seconds),
+        **more,
     )
 
 
@@ -115,7 +127,10 @@ def table(figures: Sequence[Figure]) -> str:
     width = max((len(f.name) for f in figures), default=4)
     lines: list[str] = []
     for group in dict.fromkeys(f.group for f in figures):
-        lines += ["", f"{group:<{width}}  {'per s':>9} {'p50 ms':>9} {'p99 ms':>9} {'n':>7}  processors (of one)  remarks"]
+        lines += [
+            "",
+            f"{group:<{width}}  {'per s':>9} {'p50 ms':>9} {'p99 ms':>9} {'n':>7} {'cpu ms':>7}  processors (of one)  remarks",
+        ]
         lines += [_line(f, width, by_name) for f in figures if f.group == group]
     return "\n".join(lines)
 
@@ -125,13 +140,15 @@ def _line(figure: Figure, width: int, by_name: Mapping[str, Figure]) -> str:
     remarks = [figure.note] if figure.note else []
     if figure.aim is not None:
         verdict = "reached" if figure.reached else "MISSED"
-        bounds = " ".join(f"{p} < {a:g}" for p, a in zip(("p50", "p99"), figure.aim, strict=True) if math.isfinite(a))
+        bounds = " ".join(
+            f"{p} < {a:g}" for p, a in zip(("p50", "p99"), figure.aim, strict=True) if math.isfinite(a)
+        )
         remarks.append(f"aim {bounds}: {verdict}")
     base = by_name.get(figure.base or "")
     if base is not None and base.rate and figure.rate:
         remarks.append(f"{figure.rate / base.rate:.2f} of: {base.name}")
     cells = [_number(figure.rate, 0), _number(figure.p50, 2), _number(figure.p99, 2)]
-    row = f"{figure.name:<{width}}  {cells[0]:>9} {cells[1]:>9} {cells[2]:>9} {figure.samples or '':>7}  {shares:<20} "
+    row = f"{figure.name:<{width}}  {cells[0]:>9} {cells[1]:>9} {cells[2]:>9} {figure.samples or '':>7} {_number(figure.cost, 2):>7}  {shares:<20} "
     return f"{row} {'; '.join(remarks)}".rstrip()
 
 
@@ -143,7 +160,7 @@ def as_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
     """The same for programs; a bound without limit is null."""
     rows = []
     for figure in figures:
-        row = {**asdict(figure), "reached": figure.reached}
+        row = {**asdict(figure), "cost": figure.cost, "reached": figure.reached}
         if figure.aim is not None:
             row["aim"] = [a if math.isfinite(a) else None for a in figure.aim]
         rows.append(row)

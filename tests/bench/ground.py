@@ -77,7 +77,11 @@ class Ground:
     def settings(self, **more: Any) -> Settings:
         """Of a service in this process."""
         return Settings(
-            nats_url=[self.nats.url], database_url=self.postgres.url, seal_keys=[self.seal_key], log_level="error", **more
+            nats_url=[self.nats.url],
+            database_url=self.postgres.url,
+            seal_keys=[self.seal_key],
+            log_level="error",
+            **more,
         )
 
     # ------------------------------------------------------------ what people do
@@ -167,12 +171,18 @@ class Told:
                     for moment, where, document in self.heard:
                         status = document["status"]
                         settled = status.get("provisioningStatus") == "provisioned"
-                        if where == subject and settled and int(status.get("observedGeneration", 0)) >= generation:
+                        if (
+                            where == subject
+                            and settled
+                            and int(status.get("observedGeneration", 0)) >= generation
+                        ):
                             return moment
                     await self._changed.wait()
         except TimeoutError:
             last = [d["status"] for _, where, d in self.heard if where == subject][-1:]
-            raise BenchFailed(f"{key.kind} {key.id} was not provisioned within {within:g} s: {last}") from None
+            raise BenchFailed(
+                f"{key.kind} {key.id} was not provisioned within {within:g} s: {last}"
+            ) from None
 
 
 @asynccontextmanager
@@ -193,7 +203,9 @@ async def ground() -> AsyncIterator[Ground]:
             cloud = subprocess.Popen(command, stdout=subprocess.DEVNULL)
             await migrate(database.url, SERVICES)
             client = await nats.connect(broker.url, max_reconnect_attempts=2)
-            await ensure_streams(client.jetstream(), [c for s in SERVICES for c in consumers_of(s)], replicas=1)
+            await ensure_streams(
+                client.jetstream(), [c for s in SERVICES for c in consumers_of(s)], replicas=1
+            )
             await _until_open(port)
             yield Ground(folder, broker, database, f"http://127.0.0.1:{port}", cloud.pid, new_key(), client)
         finally:
@@ -214,7 +226,9 @@ async def _until_open(port: int) -> None:
 
 
 @asynccontextmanager
-async def services_as_processes(g: Ground, names: Iterable[str] = SERVICES) -> AsyncIterator[Mapping[str, int]]:
+async def services_as_processes(
+    g: Ground, names: Iterable[str] = SERVICES
+) -> AsyncIterator[Mapping[str, int]]:
     """Services as they run in production, ready; their process ids by name."""
     running: dict[str, subprocess.Popen[bytes]] = {}
     ports: dict[str, int] = {}
@@ -245,7 +259,9 @@ async def services_as_processes(g: Ground, names: Iterable[str] = SERVICES) -> A
 async def _until_ready(name: str, port: int, log: Path) -> None:
     for _ in range(int(READY_WITHIN / 0.1)):
         with suppress(OSError):
-            await asyncio.to_thread(lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2).close())
+            await asyncio.to_thread(
+                lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2).close()
+            )
             return
         await asyncio.sleep(0.1)
     raise BenchFailed(f"the {name} service did not become ready: {log.read_text()[-2000:]}")

@@ -51,7 +51,9 @@ class NoSpans(Tracing):
     ) -> Iterator[Span]:
         yield INVALID_SPAN
 
-    def past(self, name: str, began_ns: int, ended_ns: int, *, failed: bool, **attributes: str | int) -> None: ...
+    def past(
+        self, name: str, began_ns: int, ended_ns: int, *, failed: bool, **attributes: str | int
+    ) -> None: ...
 
     def headers(self) -> dict[str, str]:
         return {}
@@ -72,7 +74,9 @@ class Remembering:
 
     async def send(self, login: Login, request: Outgoing) -> RawAnswer:
         if request.method != "GET":
-            raise BenchFailed(f"a pass that should find nothing to do asked for {request.method} {request.url}")
+            raise BenchFailed(
+                f"a pass that should find nothing to do asked for {request.method} {request.url}"
+            )
         key = (request.url, request.headers["X-Auth-Token"], tuple(request.query))
         answer = self._answers.get(key)
         if answer is None:
@@ -112,7 +116,9 @@ class Inside(Process):
 
 
 @asynccontextmanager
-async def inside(g: Ground, service: Service, *, telemetry: bool, passes: bool = True) -> AsyncIterator[Inside]:
+async def inside(
+    g: Ground, service: Service, *, telemetry: bool, passes: bool = True
+) -> AsyncIterator[Inside]:
     """A service in this process, ready.  telemetry: spans go to a file, and metrics are kept."""
     more: dict[str, Any] = {"trace_file": Path(g.folder / "spans.jsonl")} if telemetry else {}
     process = Inside(service, g.settings(**more), telemetry=telemetry, passes=passes)

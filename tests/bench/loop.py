@@ -7,6 +7,7 @@ Without telemetry there are no spans, no trace headers and no metrics.
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from roadstead.subjects import Key
@@ -52,8 +53,8 @@ async def _ingest(g: Ground, count: int, telemetry: bool, profiles: Profiles) ->
 
     await hammer(count, 64, one)
     meter = Taken(count)
-    with profiles.of(name), g.processors.watch() as cpu:
-        async with inside(g, _counted(meter), telemetry=telemetry, passes=False):
+    async with inside(g, _counted(meter), telemetry=telemetry, passes=False):
+        with profiles.of(name), g.processors.watch() as cpu:
             rate = await meter.rate()
     return Figure("one process of a service", name, rate=rate, samples=count, cpu=cpu, base=raw.CHANGE_MANY)
 
@@ -86,13 +87,14 @@ class Taken:
             async with asyncio.timeout(WITHIN):
                 ended: float = await self._ended
         except TimeoutError:
-            raise BenchFailed(f"{self._count} of {self._wanted} specs were taken in within {WITHIN:g} s") from None
+            raise BenchFailed(
+                f"{self._count} of {self._wanted} specs were taken in within {WITHIN:g} s"
+            ) from None
         return self._wanted / (ended - self._began)
 
 
 def _counted(meter: Taken) -> Any:
     """The network service, with a counter in front of its spec handler."""
-    from dataclasses import replace
 
     def setup(assembly: Any) -> None:
         NETWORK.setup(assembly)
@@ -115,9 +117,13 @@ async def passes(g: Ground, scale: float, profiles: Profiles) -> list[Figure]:
                 await _round(process, groups)  # logs in, and fills the memory
                 name = f"{PASSES}, {words(telemetry)}"
                 with profiles.of(name):
-                    figures.setdefault(name, []).append(await _passes(g, process, groups, name, int(12 * scale)))
+                    figures.setdefault(name, []).append(
+                        await _passes(g, process, groups, name, int(12 * scale))
+                    )
                 if memory.asked > len(groups) * 2:
-                    raise BenchFailed(f"the cloud was asked {memory.asked} times by passes that should remember")
+                    raise BenchFailed(
+                        f"the cloud was asked {memory.asked} times by passes that should remember"
+                    )
     async with inside(g, NETWORK, telemetry=True) as process:
         await _round(process, groups)
         name = f"{PASSES}, the cloud over HTTP"
@@ -130,7 +136,11 @@ async def _settled(g: Ground) -> list[Key]:
     """Provisioned security groups in many identities."""
     keys: list[Key] = []
     groups: list[Key] = []
-    async with inside(g, IDENTITY, telemetry=False), inside(g, NETWORK, telemetry=False), g.following() as told:
+    async with (
+        inside(g, IDENTITY, telemetry=False),
+        inside(g, NETWORK, telemetry=False),
+        g.following() as told,
+    ):
 
         async def apply(kind: str, spec: dict[str, Any], **metadata: str) -> Key:
             key = g.key(kind)
@@ -141,7 +151,9 @@ async def _settled(g: Ground) -> list[Key]:
         for _ in range(IDENTITIES):
             identity = await apply("identity", {})
             network = await apply("network", NETWORK_SPEC, identityId=identity.id)
-            groups += [await apply("securitygroup", rules(22), networkId=network.id) for _ in range(GROUPS_EACH)]
+            groups += [
+                await apply("securitygroup", rules(22), networkId=network.id) for _ in range(GROUPS_EACH)
+            ]
         await asyncio.gather(*(told.provisioned(key, within=WITHIN) for key in keys))
     return groups
 

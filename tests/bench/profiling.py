@@ -51,7 +51,16 @@ def shown(profile: cProfile.Profile) -> str:
     }
     lines.append("  of our functions, with what they call (share, calls):")
     ranked = sorted(own.items(), key=lambda item: -item[1][1])[: SHOWN * 2]
-    lines += [f"  {whole / total:5.0%} {self_ / total:5.0%} {calls:8}  {name}" for name, (self_, whole, calls) in ranked]
+    lines += [
+        f"  {whole / total:5.0%} {self_ / total:5.0%} {calls:8}  {name}"
+        for name, (self_, whole, calls) in ranked
+    ]
+    lines.append("  of all functions, by themselves (share, calls):")
+    alone = sorted(stats.items(), key=lambda item: -item[1][2])[: SHOWN * 2]
+    lines += [
+        f"  {entry[2] / total:5.1%} {entry[1]:8}  {short(file)}:{line} {function}"
+        for (file, line, function), entry in alone
+    ]
     return "\n".join(lines)
 
 

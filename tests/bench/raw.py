@@ -12,7 +12,11 @@ from .ground import Ground
 
 GROUP = "raw broker and database"
 BODY = b"x" * 600
-PUBLISH, PUBLISH_MANY, CONSUME = "NATS publish, one at a time", "NATS publish, 64 in flight", "NATS fetch of 50 and ack"
+PUBLISH, PUBLISH_MANY, CONSUME = (
+    "NATS publish, one at a time",
+    "NATS publish, 64 in flight",
+    "NATS fetch of 50 and ack",
+)
 INSERT, INSERT_MANY = "PostgreSQL one-row transaction", "PostgreSQL one-row transactions, 8 in flight"
 CHANGE_MANY = "PostgreSQL read, then update with a message, 8 in flight"
 
@@ -29,7 +33,9 @@ async def _broker(g: Ground, scale: float) -> list[Figure]:
     try:
         for name, count, flight in ((PUBLISH, 3000, 1), (PUBLISH_MANY, 20_000, 64)):
             with g.processors.watch() as cpu:
-                rate, took = await hammer(int(count * scale), flight, lambda n: js.publish(f"bench.{n % 100}", BODY))
+                rate, took = await hammer(
+                    int(count * scale), flight, lambda n: js.publish(f"bench.{n % 100}", BODY)
+                )
             figures.append(_figure(name, rate, took, cpu))
         reader = await js.pull_subscribe("bench.>", stream="BENCH", durable="bench")
         wanted = int(20_000 * scale)
@@ -57,14 +63,18 @@ async def _database(g: Ground, scale: float) -> list[Figure]:
         for name, count, flight, first in ((INSERT, 1000, 1, 0), (INSERT_MANY, 5000, 8, 1_000_000)):
             with g.processors.watch() as cpu:
                 rate, took = await hammer(
-                    int(count * scale), flight, lambda n, f=first: pool.execute(insert, f + n, text)  # type: ignore[misc]  # mypy cannot type a default
+                    int(count * scale),
+                    flight,
+                    lambda n, f=first: pool.execute(insert, f + n, text),  # type: ignore[misc]  # mypy cannot type a default
                 )
             figures.append(_figure(name, rate, took, cpu))
 
         async def change(number: int) -> None:
             """The least that a change of a resource with its message can be: two round trips, one commit."""
             async with pool.acquire() as connection:
-                row = await connection.fetchrow("SELECT version FROM bench_raw WHERE n = $1", 1_000_000 + number)
+                row = await connection.fetchrow(
+                    "SELECT version FROM bench_raw WHERE n = $1", 1_000_000 + number
+                )
                 await connection.fetchval(
                     "WITH put AS (UPDATE bench_raw SET version = $2 + 1 WHERE n = $1 AND version = $2 RETURNING 1)"
                     " INSERT INTO bench_outbox (body) SELECT $3 FROM put RETURNING id",
