@@ -94,6 +94,7 @@ class Bus:
         self._epochs: dict[str, Any] = {}
         self._last_error = ("", 0.0)
         self._client: Client | None = None
+        self._js: JetStreamContext | None = None
         self.broker = NatsBroker(
             list(options.servers),
             name=options.name,
@@ -126,7 +127,9 @@ class Bus:
 
     @property
     def js(self) -> JetStreamContext:
-        return self.client.jetstream()
+        if self._js is None:
+            self._js = self.client.jetstream()
+        return self._js
 
     async def connect(self) -> None:
         """Wait until the broker is there, however long.  BusRefused when it turns us away."""

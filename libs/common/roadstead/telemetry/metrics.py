@@ -101,6 +101,7 @@ class Meters:
             PlatformCollector(registry=self.registry)
             GCCollector(registry=self.registry)
         self._made: dict[str, Any] = {}
+        self._labelled: dict[tuple[str, tuple[tuple[str, str], ...]], Any] = {}
         for metric in METRICS:
             name = metric.name.removesuffix("_total") if metric.shape is Shape.COUNTER else metric.name
             more: dict[str, Any] = {"registry": self.registry, "labelnames": metric.labels}
@@ -113,8 +114,14 @@ class Meters:
                     self._made[metric.name] = Histogram(name, metric.help, buckets=metric.buckets, **more)
 
     def _of(self, name: str, labels: Mapping[str, str]) -> Any:
-        made = self._made[name]
-        return made.labels(**labels) if labels else made
+        if not labels:
+            return self._made[name]
+        # The library checks names and takes a lock for each look-up; there are as many combinations as templates.
+        key = (name, tuple(labels.items()))
+        found = self._labelled.get(key)
+        if found is None:
+            found = self._labelled[key] = self._made[name].labels(**labels)
+        return found
 
     def count(self, name: str, amount: float = 1, /, **labels: str) -> None:
         self._of(name, labels).inc(amount)

@@ -7,7 +7,7 @@ inside a transaction for the program.  `xmin` (the transaction that wrote a row'
 # ruff: noqa: S608 - only checked schema names and our own column names are put into statements
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from roadstead.store.postgres.columns import QUEUE_COLUMNS, ROW_COLUMNS, WORK_COLUMNS
 from roadstead.store.postgres.names import checked_schema, quoted
@@ -18,6 +18,7 @@ WALK = 200  # identities visited by one claim when there are more
 
 OUTBOX_ARRAYS = ("text[]", "bytea[]", "jsonb[]", "text[]", "bigint[]")
 HISTORY_ARRAYS = ("timestamptz[]", "text[]", "jsonb[]")
+SHAPES = 512  # statements kept by the set of columns that they write; a service uses a few dozen
 
 
 class Statements:
@@ -25,6 +26,9 @@ class Statements:
 
     def __init__(self, schema: str) -> None:
         self.schema = checked_schema(schema)
+        self.update = lru_cache(SHAPES)(self._update)
+        self.insert = lru_cache(SHAPES)(self._insert)
+        self.append = lru_cache(SHAPES)(self._append)
 
     def table(self, name: str) -> str:
         return f"{self.schema}.{name}"
@@ -64,7 +68,7 @@ class Statements:
             " WHERE r.kind = $2 AND r.id = $3 FOR UPDATE OF r, w"
         )
 
-    def update(self, row: Sequence[str], work: Sequence[str], outbox: bool, history: bool) -> str:
+    def _update(self, row: tuple[str, ...], work: tuple[str, ...], outbox: bool, history: bool) -> str:
         """Write the named columns where both versions ($3, $4) still hold; the count says whether they did."""
         number = 5
         parts = [
@@ -82,7 +86,7 @@ class Statements:
         parts += self._appended("locked", number, outbox, history)
         return f"WITH {', '.join(parts)} SELECT count(*) FROM locked"
 
-    def insert(self, outbox: bool, history: bool) -> str:
+    def _insert(self, outbox: bool, history: bool) -> str:
         """Make the row unless somebody made it meanwhile; the count says whether it was made here."""
         number = 3
         parts = []
@@ -105,7 +109,7 @@ class Statements:
         parts += self._appended("put_resource", number, outbox, history)
         return f"WITH {', '.join(parts)} SELECT count(*) FROM put_resource"
 
-    def append(self, outbox: bool, history: bool) -> str:
+    def _append(self, outbox: bool, history: bool) -> str:
         """Messages and history of a rule that wrote no row where there was none."""
         parts = self._appended("always", 3, outbox, history)
         return f"WITH always AS (SELECT $1::text, $2::text), {', '.join(parts)} SELECT 1::bigint"
