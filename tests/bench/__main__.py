@@ -85,8 +85,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             figures = runner.run(asyncio.wait_for(measure(parts, scale, profiles), BOUND))
-    except (BenchFailed, TimeoutError) as failure:
-        print(f"bench: {failure or f'not done within {BOUND:g} s'}", file=sys.stderr)
+    except BenchFailed as failure:
+        print(f"bench: {failure}", file=sys.stderr)
+        return 1
+    except TimeoutError:
+        print(f"bench: not done within {BOUND:g} s", file=sys.stderr)
         return 1
     about = surroundings(load, time.monotonic() - began)
     if options.output == "json":

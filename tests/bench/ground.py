@@ -14,7 +14,7 @@ import tempfile
 import time
 import urllib.request
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any
 import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from pydantic import SecretStr
 
 from roadstead.bus.streams import ensure_streams
 from roadstead.cloud.configure import Wanted, configure
@@ -76,12 +77,9 @@ class Ground:
 
     def settings(self, **more: Any) -> Settings:
         """Of a service in this process."""
+        database, key = SecretStr(self.postgres.url), SecretStr(self.seal_key)
         return Settings(
-            nats_url=[self.nats.url],
-            database_url=self.postgres.url,
-            seal_keys=[self.seal_key],
-            log_level="error",
-            **more,
+            nats_url=[self.nats.url], database_url=database, seal_keys=[key], log_level="error", **more
         )
 
     # ------------------------------------------------------------ what people do
@@ -200,7 +198,7 @@ async def ground() -> AsyncIterator[Ground]:
             database.start()
             port = free_port()
             command = [sys.executable, "-m", "roadstead.testing.cloudsim", "--pace", "0", "--port", str(port)]
-            cloud = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            cloud = start(command)
             await migrate(database.url, SERVICES)
             client = await nats.connect(broker.url, max_reconnect_attempts=2)
             await ensure_streams(
@@ -242,10 +240,8 @@ async def services_as_processes(
                 "ROADSTEAD_SEAL_KEYS": g.seal_key,
                 "ROADSTEAD_HEALTH_PORT": str(ports[name]),
             }
-            with (g.folder / f"{name}.log").open("ab") as log:
-                running[name] = subprocess.Popen(
-                    [sys.executable, "-m", f"roadstead_{name}"], env=environment, stdout=log, stderr=log
-                )
+            command = [sys.executable, "-m", f"roadstead_{name}"]
+            running[name] = start(command, g.folder / f"{name}.log", environment)
         for name, port in ports.items():
             await _until_ready(name, port, g.folder / f"{name}.log")
         yield {name: process.pid for name, process in running.items()}
@@ -265,6 +261,14 @@ async def _until_ready(name: str, port: int, log: Path) -> None:
             return
         await asyncio.sleep(0.1)
     raise BenchFailed(f"the {name} service did not become ready: {log.read_text()[-2000:]}")
+
+
+def start(
+    command: Sequence[str], log: Path = Path(os.devnull), environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """A program of ours with its output in a file."""
+    with log.open("ab") as output:
+        return subprocess.Popen(command, env=environment, stdout=output, stderr=output)
 
 
 def end(process: subprocess.Popen[bytes] | None) -> None:

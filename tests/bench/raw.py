@@ -72,13 +72,13 @@ async def _database(g: Ground, scale: float) -> list[Figure]:
         async def change(number: int) -> None:
             """The least that a change of a resource with its message can be: two round trips, one commit."""
             async with pool.acquire() as connection:
-                row = await connection.fetchrow(
+                version = await connection.fetchval(
                     "SELECT version FROM bench_raw WHERE n = $1", 1_000_000 + number
                 )
                 await connection.fetchval(
                     "WITH put AS (UPDATE bench_raw SET version = $2 + 1 WHERE n = $1 AND version = $2 RETURNING 1)"
                     " INSERT INTO bench_outbox (body) SELECT $3 FROM put RETURNING id",
-                    1_000_000 + number, row["version"], text,
+                    1_000_000 + number, version, text,
                 )  # fmt: skip
 
         with g.processors.watch() as cpu:
