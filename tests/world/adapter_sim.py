@@ -18,6 +18,12 @@ from tests.world.services import ALL
 from tests.world.sim import SimWorld
 from tests.world.virtual import VirtualClock, run_virtual
 
+INVENTORIES = {
+    "flavor": "compute",
+    "image": "compute",
+    "volumeclass": "volumes",
+    "externalnetwork": "network",
+}
 TURN = 0.25  # virtual seconds between two looks
 
 
@@ -69,8 +75,7 @@ class SimScenario(World):
         for replica in self.sim.replicas:
             if replica.service.name == "monitor" and replica.assembly is not None:
                 await replica.assembly.extras["watch"].sweep_once()
-        while self.sim.bus.delivering:
-            await asyncio.sleep(TURN)
+        await self.eventually(lambda: not self.sim.bus.delivering, "rest of the broker")
 
     async def quiet_pass(self, ref: Any) -> None:
         await self.request(ref.kind, "resume", {"id": ref.id})

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roadstead.subjects import Key
-from tests.world.cloud_admin import CloudAdmin
+from tests.world.cloud_admin import CloudAdmin, properties
 from tests.world.foreigner import Foreigner
 
 Document = Mapping[str, Any]
@@ -58,12 +58,19 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Home:
+class Place:
+    """A network and a group in it.  identity None: the network's hidden one."""
+
+    identity: Ref | None
+    network: Ref
+    group: Ref
+
+
+@dataclass(frozen=True)
+class Home(Place):
     """An identity, a network in it and a group that a scenario may use and must leave as they are."""
 
     identity: Ref
-    network: Ref
-    group: Ref
 
 
 class World(ABC):
@@ -234,6 +241,13 @@ class World(ABC):
             assert self.clock() < end, f"in time there was no {what}"
             await self.moved(0.3)
 
+    async def inventory(self, kind: str) -> list[dict[str, Any]]:
+        """What the region offers of a kind: flavor, image, volumeclass, externalnetwork."""
+        reply = await self.request(kind, "list", {})
+        assert "items" in reply, reply
+        items: list[dict[str, Any]] = reply["items"]
+        return items
+
     # ------------------------------------------------------------ what was written
 
     async def history(self, ref: Ref) -> list[dict[str, Any]]:
@@ -259,7 +273,7 @@ class World(ABC):
 
     # ------------------------------------------------------------ kinds
 
-    async def server(self, home: Home, *, image: str = "A", name: str | None = None, **changes: Any) -> Ref:
+    async def server(self, home: Place, *, image: str = "A", name: str | None = None, **changes: Any) -> Ref:
         """A server on the home's network is asked for; `changes` are fields of its spec, `tags` of its metadata."""
         name = name or self.name("web")
         tags = changes.pop("tags", None)
@@ -271,12 +285,14 @@ class World(ABC):
             **changes,
         }
         ident = str(uuid.uuid5(uuid.UUID(home.network.id), name))
-        extra = {"tags": [{"name": k, "value": v} for k, v in tags.items()]} if tags else {}
-        return await self.apply(
-            "server", name, spec, ident=ident, identityId=home.identity.id, networkId=home.network.id, **extra
-        )
+        extra: dict[str, Any] = {"networkId": home.network.id}
+        if home.identity is not None:
+            extra["identityId"] = home.identity.id
+        if tags:
+            extra["tags"] = [{"name": k, "value": v} for k, v in tags.items()]
+        return await self.apply("server", name, spec, ident=ident, **extra)
 
-    async def settled_server(self, home: Home | None = None, **changes: Any) -> Ref:
+    async def settled_server(self, home: Place | None = None, **changes: Any) -> Ref:
         """A server that is provisioned and that the monitor has seen booted."""
         server = await self.server(home or await self.home(), **changes)
         await self.until(server, "provisioned", when=booted)
@@ -285,6 +301,10 @@ class World(ABC):
     async def with_image(self, server: Ref, image: str) -> Ref:
         """The server with another image of the offer."""
         return await self.edit(server, image={"id": self.offer.images.get(image, image)})
+
+    async def image_properties(self) -> dict[str, str]:
+        """What makes an image one that the region offers."""
+        return properties(await self.cloud.hand.ask("image", "GET", f"/images/{self.offer.images['A']}"))
 
     async def volume(self, home: Home, *, size: str = "1Gi", kind: str = "standard", **metadata: Any) -> Ref:
         spec = {"networkID": home.network.id, "volumeClassID": self.offer.classes[kind], "size": size}

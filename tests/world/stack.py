@@ -20,7 +20,7 @@ from roadstead.store.migrate import migrate
 from roadstead.testing.servers import NatsServer, PostgresServer, free_port
 
 SERVICES = ("identity", "network", "compute", "volumes", "loadbalancer", "monitor")
-READY_WITHIN = 60.0
+READY_WITHIN = 150.0
 ENDS_WITHIN = 40.0
 
 
