@@ -8,6 +8,7 @@ from tests.world.sim import SimWorld
 from tests.world.virtual import run_virtual
 
 from roadstead.subjects import Key
+from roadstead.testing.cloudsim.faults import Fault
 from roadstead_compute.__main__ import SERVICE as COMPUTE
 from roadstead_compute.server.model import server_id
 from roadstead_identity.__main__ import SERVICE as IDENTITY
@@ -177,5 +178,24 @@ def test_an_image_that_the_region_does_not_offer_parks_the_server() -> None:
             assert verbs(world, server) == []
             await server_in(world, network, "web-1")
             await world.until(server, "provisioned")
+
+    run_virtual(scenario())
+
+
+def test_inv_206_ref_001_without_a_project_a_server_with_volumes_goes_without_a_call() -> None:
+    async def scenario() -> None:
+        async with SimWorld.running(SERVICES) as world:
+            await world.register(**offering(world))
+            world.cloud.faults.add(
+                Fault("status", service="identity", method="POST", path="/projects$", status=503, times=None)
+            )
+            network, _ = await network_of(world)
+            volume = await volume_in(world, network, "data")
+            server = await server_in(world, network, "web-1", volumes=[{"id": volume.id}])
+            await asyncio.sleep(30)
+            await world.delete(server)
+            await world.until(server, "gone")
+            asked = [c.path for c in world.cloud.log if "/servers" in c.path or "/volumes" in c.path]
+            assert asked == []
 
     run_virtual(scenario())

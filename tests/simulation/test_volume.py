@@ -4,11 +4,13 @@ import asyncio
 import uuid
 from typing import Any
 
+import pytest
 from tests.world.admin import Admin
 from tests.world.sim import SimWorld
 from tests.world.virtual import run_virtual
 
-from roadstead.subjects import Key
+from roadstead.subjects import BadSubject, Key, parse_key
+from roadstead.testing.cloudsim.faults import Fault
 from roadstead_identity.__main__ import SERVICE as IDENTITY
 from roadstead_network.__main__ import SERVICE as NETWORK
 from roadstead_volumes.__main__ import SERVICE as VOLUMES
@@ -125,5 +127,83 @@ def test_inv_169_a_class_that_is_not_offered_is_refused_by_request_and_parked_ov
             assert reply["error"]["code"] == "NOT_OFFERED"
             listing = await service.api.request(f"api.{world.region}._.volumeclass.list", {}, {})
             assert listing == {"items": [], "next": None}
+
+    run_virtual(scenario())
+
+
+def cinder_calls(world: SimWorld) -> list[str]:
+    """Every request about volumes; the lists of types belong to the inventory."""
+    return [c.path for c in world.cloud.log if c.service == "volume" and "/volumes" in c.path]
+
+
+def test_inv_138_no_call_goes_to_cinder_before_the_identity_is_provisioned() -> None:
+    async def scenario() -> None:
+        async with SimWorld.running(SERVICES) as world:
+            standard = classes(world)["standard"]
+            await world.register(**offering(standard))
+            world.cloud.faults.add(
+                Fault("status", service="compute", path="/os-keypairs", status=503, times=None)
+            )
+            network, volume = await volume_in(world, standard)
+            await asyncio.sleep(60)
+            assert world.provisioning(volume) == "provisioning"
+            assert cinder_calls(world) == []
+            world.cloud.faults.clear()
+            await world.until(volume, "provisioned")
+            assert world.provisioning(network) == "provisioned"
+
+    run_virtual(scenario())
+
+
+def test_inv_159_ref_001_without_a_project_a_deletion_makes_no_call() -> None:
+    """The identity's record is there, and says that its project never came to be."""
+
+    async def scenario() -> None:
+        async with SimWorld.running(SERVICES) as world:
+            standard = classes(world)["standard"]
+            await world.register(**offering(standard))
+            world.cloud.faults.add(
+                Fault("status", service="identity", method="POST", path="/projects$", status=503, times=None)
+            )
+            _, volume = await volume_in(world, standard)
+            await asyncio.sleep(30)
+            await world.delete(volume)
+            await world.until(volume, "gone")
+            assert cinder_calls(world) == []
+
+    run_virtual(scenario())
+
+
+def test_inv_158_ref_001_without_an_identity_a_deletion_makes_no_call() -> None:
+    """Its network was never made, so nobody knows of an identity."""
+
+    async def scenario() -> None:
+        async with SimWorld.running(SERVICES) as world:
+            standard = classes(world)["standard"]
+            await world.register(**offering(standard))
+            spec = {"networkID": str(uuid.UUID(int=7)), "volumeClassID": standard, "size": "10Gi"}
+            volume = await world.apply(world.key("volume"), "data", spec)
+            await asyncio.sleep(60)
+            await world.delete(volume)
+            await world.until(volume, "gone")
+            assert cinder_calls(world) == []
+
+    run_virtual(scenario())
+
+
+def test_inv_181_classes_are_not_for_tenants_to_make_or_delete() -> None:
+    async def scenario() -> None:
+        async with SimWorld.running(SERVICES) as world:
+            await world.register(**offering(classes(world)["standard"]))
+            (service,) = [r.assembly for r in world.replicas if r.service.name == "volumes"]
+            assert service is not None
+            for verb in ("apply", "delete"):
+                subject = f"api.{world.region}.{world.project}.volumeclass.{verb}"
+                reply = await service.api.request(subject, {"metadata": {"name": "mine"}, "spec": {}}, {})
+                assert reply["error"]["code"] == "UNKNOWN_REQUEST"
+            with pytest.raises(BadSubject):
+                parse_key(f"spec.{world.region}.{world.project}.volumeclass.{uuid.UUID(int=7)}")
+            listing = await service.api.request(f"api.{world.region}._.volumeclass.list", {}, {})
+            assert [c["name"] for c in listing["items"]] == ["standard"]
 
     run_virtual(scenario())
