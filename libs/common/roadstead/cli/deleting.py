@@ -1,7 +1,7 @@
 """delete: the other way round, dependants first, each waited for where the next one needs it gone."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from roadstead.cli.board import Board
@@ -90,7 +90,7 @@ async def _delete(
 
             going: set[str] = set()
             for target in targets:
-                await _ask(client, target, cascade, going, deadline)
+                await _ask(client, target, cascade, going, deadline, show)
                 going.add(target[3])
                 board.tell(target[2], target[3], "deprovisioning")
             if wait and not await known.until(
@@ -114,7 +114,9 @@ def _gone(known: Mapping[tuple[str, str], Any], target: Target) -> Any:
     return lambda _document: (target[2], target[3]) in known and known[target[2], target[3]] is None
 
 
-async def _ask(client: Client, target: Target, cascade: bool, going: set[str], deadline: float) -> None:
+async def _ask(
+    client: Client, target: Target, cascade: bool, going: set[str], deadline: float, show: Callable[[], None]
+) -> None:
     """Send the delete.  While all that refers to it is being deleted too, it is sent again until they let go."""
     region, project, kind, ident = target
     loop = asyncio.get_running_loop()
@@ -129,4 +131,5 @@ async def _ask(client: Client, target: Target, cascade: bool, going: set[str], d
                 raise
         else:
             return
+        show()
         await asyncio.sleep(0.5)

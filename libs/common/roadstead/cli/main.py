@@ -13,7 +13,7 @@ import structlog
 import typer
 
 from roadstead.cli import chosen
-from roadstead.cli.commands import apply, explain, identity, read, small, stack
+from roadstead.cli.commands import apply, explain, identity, read, region, small, stack
 from roadstead.cli.context import Choice
 from roadstead.cli.failures import UserError
 from roadstead.cli.output import complain
@@ -40,11 +40,11 @@ def program(
         str | None,
         typer.Option(help="A context of ~/.config/roadstead/contexts.yaml, a file of one, or local."),
     ] = None,
-    region: Annotated[str | None, typer.Option(help="Id of the region.")] = None,
+    region_id: Annotated[str | None, typer.Option("--region", help="Id of the region.")] = None,
     project: Annotated[str | None, typer.Option(help="Id of the platform project.")] = None,
     organization: Annotated[str | None, typer.Option(help="Id of the organization.")] = None,
 ) -> None:
-    chosen.choice = Choice(context, region, project, organization)
+    chosen.choice = Choice(context, region_id, project, organization)
 
 
 for each in (
@@ -54,6 +54,7 @@ for each in (
 ):
     app.command()(each)
 app.add_typer(identity.group, name="identity")
+app.add_typer(region.group, name="region")
 app.add_typer(small.ids, name="id")
 app.command()(small.version)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)(
