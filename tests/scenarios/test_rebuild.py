@@ -129,7 +129,7 @@ async def test_inv_116_inv_119_inv_120_a_deactivated_image_is_retried_until_it_s
     await world.until(server, "provisioned")
     writes = await world.writes(server)
     assert writes[-1] == REBUILD
-    assert set(writes[:-1]) == {"server.rebuild invalid"}
+    assert set(writes[:-1]) == {"server.rebuild refused"}
 
 
 async def test_inv_115_inv_121_inv_295_an_image_that_vanished_parks_and_another_is_submitted(

@@ -16,10 +16,7 @@ async def test_inv_195_inv_199_inv_207_attach_and_detach(world: World) -> None:
     await world.until(volume, "provisioned")
     await world.mark(server, volume)
     edited = await world.edit(server, volumes=[{"id": volume.id}])
-    await world.until(edited, "provisioned", when=lambda d: (row_of(d, volume.id) or {}).get("device"))
-    cloud = await world.cloud.volume(volume.id)
-    assert cloud is not None
-    assert cloud["status"] == "in-use"
+    await world.attached(edited, volume)
     assert await world.writes(server) == ["attachment.create"]
     await world.until(
         volume, "provisioned", when=lambda d: (d["status"].get("claimRef") or {}).get("id") == server.id
@@ -39,7 +36,7 @@ async def test_ref_051_a_server_made_with_a_volume_gives_it_back_when_it_goes(wo
     home = await world.home()
     volume = await world.volume(home)
     server = await world.server(home, volumes=[{"id": volume.id}])
-    await world.until(server, "provisioned", when=lambda d: (row_of(d, volume.id) or {}).get("device"))
+    await world.attached(server, volume)
     await world.mark(server)
     await world.delete(server)
     await world.until(server, "gone")
@@ -55,7 +52,7 @@ async def test_inv_160_a_claimed_volume_waits_with_its_deletion(world: World) ->
     home = await world.home()
     volume = await world.volume(home)
     server = await world.server(home, volumes=[{"id": volume.id}])
-    await world.until(server, "provisioned", when=lambda d: (row_of(d, volume.id) or {}).get("device"))
+    await world.attached(server, volume)
     await world.delete(volume)
     await world.until(volume, "deprovisioning", when=lambda d: d["status"].get("code") == "IN_USE")
     assert await world.cloud.volume(volume.id) is not None
@@ -69,7 +66,7 @@ async def test_inv_193_a_volume_of_another_server_is_a_conflict(world: World) ->
     home = await world.home()
     volume = await world.volume(home)
     first = await world.server(home, volumes=[{"id": volume.id}])
-    await world.until(first, "provisioned", when=lambda d: (row_of(d, volume.id) or {}).get("device"))
+    await world.attached(first, volume)
     second = await world.server(home, volumes=[{"id": volume.id}])
     await world.until(
         second, when=lambda d: (row_of(d, volume.id) or {}).get("provisioningStatus") == "Errored", within=600

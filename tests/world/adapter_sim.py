@@ -60,9 +60,8 @@ class SimScenario(World):
         return self.sim.status(key)
 
     async def request(self, kind: str, verb: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        owner = next(
-            r for r in self.sim.replicas if r.service.name == OWNERS[kind] and r.assembly is not None
-        )
+        service = INVENTORIES.get(kind) or OWNERS[kind]
+        owner = next(r for r in self.sim.replicas if r.service.name == service and r.assembly is not None)
         assert owner.assembly is not None
         return await owner.assembly.api.request(
             f"api.{self.region}.{self.project}.{kind}.{verb}", payload, {}

@@ -317,6 +317,21 @@ class World(ABC):
             **metadata,
         )
 
+    async def attached(self, server: Ref, volume: Ref) -> None:
+        """Wait until the server's row tells a device, and storage says that the volume is in use."""
+
+        def told(document: Document) -> bool:
+            return any(
+                r["id"] == volume.id and r.get("device") for r in document["status"].get("volumes", ())
+            )
+
+        async def in_use() -> bool:
+            found = await self.cloud.volume(volume.id)
+            return found is not None and found["status"] == "in-use"
+
+        await self.until(server, "provisioned", when=told, within=600)
+        await self.eventually(in_use, "attachment in storage")
+
     async def build_home(self) -> Home:
         """A new identity with a network and a group, all provisioned."""
         identity = await self.apply("identity", self.name("team"), {"provider": "openstack"})
