@@ -89,18 +89,41 @@ def compare(known: Known | None, seen: Seen) -> tuple[Known, str | None]:
     """
     if known is None:
         return Known(seen.created), None
-    if seen.created != known.created:
-        reason = "the stream was made anew"
-    elif seen.last_sequence < known.sequence:
-        reason = f"its last sequence is {seen.last_sequence}, and {known.sequence} was there before"
-    elif seen.time_at is not None and known.sequence and seen.time_at != known.time:
-        reason = f"the message at {known.sequence} is another one than before"
-    else:
+    reason = difference(known, seen)
+    return (known, None) if reason is None else (risen(known, seen), reason)
+
+
+def compare_again(held: Known | None, known: Known | None, seen: Seen) -> tuple[Known, str | None]:
+    """As `compare`, when time passed.  held: what was known before the stream was looked at; known: what is known now.
+
+    What another replica noted meanwhile comes from a stream that has grown since the look, so it is not compared; a rise that
+    another one noted is not made twice.
+    """
+    if held is None or known is None:
+        return (known, None) if known is not None else compare(None, seen)
+    reason = difference(held, seen)
+    if reason is None or known.epoch != held.epoch:
         return known, None
+    return risen(known, seen), reason
+
+
+def difference(known: Known, seen: Seen) -> str | None:
+    """Why the stream is not the one that is known; None when it may be."""
+    if seen.created != known.created:
+        return "the stream was made anew"
+    if seen.last_sequence < known.sequence:
+        return f"its last sequence is {seen.last_sequence}, and {known.sequence} was there before"
+    if seen.time_at is not None and known.sequence and seen.time_at != known.time:
+        return f"the message at {known.sequence} is another one than before"
+    return None
+
+
+def risen(known: Known, seen: Seen) -> Known:
+    """The next epoch, which begins behind what the stream holds now."""
     after = max(known.time, known.lives[-1].after)
     life = Life(known.epoch + 1, seen.last_sequence, after)
     lives = (*known.lives, life)[-LIVES_KEPT:]
-    return replace(known, created=seen.created, lives=lives, sequence=0, time=0), reason
+    return replace(known, created=seen.created, lives=lives, sequence=0, time=0)
 
 
 class Documents(Protocol):
@@ -135,21 +158,19 @@ class Epochs:
 
     async def check(self, js: JetStreamContext) -> str | None:
         """Compare with the stream now; why the epoch rose, None when it did not.  Raises what broker and store raise."""
+        document = await self._documents.change_document(
+            self._name, lambda document, _now: (document, document)
+        )
+        held = Known.of_document(document) if document else None
+        # Asked after the document was read: the other way round, a stream that grew in between would look shorter than it is.
         info = await js.stream_info(self.stream)
-        held = await self._documents.change_document(self._name, lambda document, _now: (document, document))
-        at = await self._time_at(js, int(held["sequence"])) if held else None
+        at = await self._time_at(js, held.sequence) if held else None
         assert info.created is not None
         seen = Seen(micros(info.created), int(info.state.last_seq), at)
 
         def rule(document: Mapping[str, Any] | None, _now: datetime) -> tuple[Mapping[str, Any], Any]:
             known = Known.of_document(document) if document else None
-            if known is not None and held is not None and known.sequence != held["sequence"]:
-                now_seen = replace(
-                    seen, time_at=None
-                )  # another replica moved on: that message was not looked at
-            else:
-                now_seen = seen
-            fresh, reason = compare(known, now_seen)
+            fresh, reason = compare_again(held, known, seen)
             return fresh.to_document(), (fresh, reason)
 
         outcome: tuple[Known, str | None] = await self._documents.change_document(self._name, rule)
@@ -200,9 +221,11 @@ class Epochs:
             known = Known.of_document(document)
             if known.epoch == epoch and sequence > known.sequence:
                 known = replace(known, sequence=sequence, time=time)
-            return known.to_document(), None
+            return known.to_document(), known
 
-        await self._documents.change_document(self._name, rule)
+        known: Known | None = await self._documents.change_document(self._name, rule)
+        if known is not None and known.epoch > self.epoch:
+            self._known = known  # another replica saw the stream change
         self._covered = max(self._covered, (epoch, sequence))
 
     @property

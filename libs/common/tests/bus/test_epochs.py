@@ -1,12 +1,17 @@
 """Whether a stream is the one it was, and which life a message belongs to (architecture.md section 3.2): pure rules."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nats.js import JetStreamContext
 
-from roadstead.bus.epochs import LIVES_KEPT, Known, Life, Seen, compare, micros
+from roadstead.bus.epochs import LIVES_KEPT, Epochs, Known, Life, Seen, compare, compare_again, micros
+from roadstead.clock import SystemClock
+from roadstead.store.memory import MemoryStore
 
 MADE = 1_000
 KNOWN = Known(MADE, sequence=500, time=9_000)
@@ -126,3 +131,60 @@ def test_micros_are_exact_and_know_the_zone() -> None:
 def test_lives_compare_by_sequence_first_even_when_a_clock_ran_back() -> None:
     known = Known(MADE, (Life(1), Life(2, above=450, after=9_000)))
     assert known.epoch_of(451, 10) == 2
+
+
+def test_what_another_replica_noted_after_the_look_is_no_sign_of_a_shorter_stream() -> None:
+    moved_on = Known(MADE, sequence=520, time=9_500)
+    assert compare_again(KNOWN, moved_on, Seen(MADE, 510, 9_000)) == (moved_on, None)
+
+
+def test_a_rise_that_another_replica_noted_is_not_made_twice() -> None:
+    seen = Seen(MADE, 450)
+    by_other, _ = compare(KNOWN, seen)
+    assert compare_again(KNOWN, by_other, seen) == (by_other, None)
+    fresh, reason = compare_again(KNOWN, KNOWN, seen)
+    assert fresh == by_other
+    assert reason is not None
+
+
+def test_a_document_that_another_replica_made_meanwhile_is_kept() -> None:
+    assert compare_again(None, KNOWN, Seen(MADE, 600)) == (KNOWN, None)
+
+
+class GrowingStream:
+    """A stream that another replica reads on while this one looks at it."""
+
+    def __init__(self, epochs: Epochs, sequence: int) -> None:
+        self.epochs = epochs
+        self.sequence = sequence
+
+    async def stream_info(self, _name: str) -> Any:
+        created = datetime(2031, 1, 1, tzinfo=UTC)
+        state = SimpleNamespace(last_seq=self.sequence)
+        self.sequence += 10
+        await self.epochs.cover(1, self.sequence, 10 * self.sequence)
+        return SimpleNamespace(created=created, state=state)
+
+    async def get_msg(self, _name: str, seq: int) -> Any:
+        return SimpleNamespace(time=datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=10 * seq))
+
+
+async def test_a_replica_that_connects_while_messages_flow_sees_no_other_stream() -> None:
+    store = MemoryStore(SystemClock())
+    other = Epochs(store, "SPEC")
+    stream = GrowingStream(other, 100)
+    assert await other.check(cast(JetStreamContext, stream)) is None
+    assert await Epochs(store, "SPEC").check(cast(JetStreamContext, stream)) is None
+    assert await Epochs(store, "SPEC").check(cast(JetStreamContext, stream)) is None
+
+
+async def test_a_replica_learns_of_a_rise_with_the_next_message_that_it_notes() -> None:
+    store = MemoryStore(SystemClock())
+    epochs = Epochs(store, "SPEC")
+    await epochs.check(cast(JetStreamContext, GrowingStream(epochs, 100)))
+    await store.change_document(
+        "stream.SPEC",
+        lambda d, _now: (compare(Known.of_document(d or {}), Seen(7, 5))[0].to_document(), None),
+    )
+    await epochs.cover(1, 500, 5_000)
+    assert epochs.epoch == 2
