@@ -13,7 +13,7 @@ import structlog
 import typer
 
 from roadstead.cli import chosen
-from roadstead.cli.commands import apply, explain, identity, read, region, small, stack
+from roadstead.cli.commands import apply, dlq, explain, identity, operate, read, region, small, stack
 from roadstead.cli.context import Choice
 from roadstead.cli.failures import UserError
 from roadstead.cli.output import complain
@@ -50,11 +50,12 @@ def program(
 for each in (
     *(stack.up, stack.down, stack.status, stack.logs),
     *(apply.apply, read.get, read.describe, read.watch, read.wait, apply.delete),
-    *(explain.why, explain.history),
+    *(explain.why, explain.history, operate.doctor, operate.migrate, operate.rebuild),
 ):
     app.command()(each)
 app.add_typer(identity.group, name="identity")
 app.add_typer(region.group, name="region")
+app.add_typer(dlq.group, name="dlq")
 app.add_typer(small.ids, name="id")
 app.command()(small.version)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)(
