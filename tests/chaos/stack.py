@@ -9,6 +9,7 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from roadstead.testing.cloudsim.http import Front
 from roadstead.testing.cloudsim.log import Call
 from roadstead.testing.cloudsim.settings import SimSettings
 from roadstead.testing.servers import NatsServer, PostgresServer
-from tests.chaos.crew import Crew, Member
+from tests.chaos.crew import Crew, CrewError, Member
 from tests.chaos.proxy import Exchange
 from tests.world.admin import Admin
 
@@ -41,6 +42,7 @@ SERVICES = tuple(
 )
 DISORDER = 0.25  # share of messages that come twice, the second time later
 PATIENCE = 30.0
+READY_AGAIN = 20.0
 RULES = {"rules": [{"direction": "ingress", "protocol": "tcp", "port": {"number": 22}}]}
 
 
@@ -59,6 +61,8 @@ class Stack:
         self.postgres = PostgresServer(folder / "postgres", durable=True, die_with_parent=True)
         self.lines = Exchange()
         self.crew: Crew
+        # Servers end with the thread that started them, so it is one that lives as long as the stack.
+        self.hands = ThreadPoolExecutor(1, thread_name_prefix="hands")
         self._numbers = iter(range(1, 1 << 30))
 
     # ------------------------------------------------------------ life
@@ -66,8 +70,8 @@ class Stack:
     def start(self) -> "Stack":
         self.front.start()
         self.admin = Admin(self.cloud)
-        self.nats.start()
-        self.postgres.start()
+        self.hands.submit(self.nats.start).result()
+        self.hands.submit(self.postgres.start).result()
         asyncio.run(migrate(self.postgres.url, SERVICES))
         self.bus_line = self.lines.line(self.nats.port)
         self.database_line = self.lines.line(self.postgres.port)
@@ -96,11 +100,23 @@ class Stack:
         self.nats.kill()
         self.postgres.kill()
         self.front.stop()
+        self.hands.shutdown()
 
     def is_well(self) -> bool:
-        """Whether all of it runs; a test that left it otherwise is followed by a new stack."""
-        servers = self.nats.is_running and self.postgres.is_running
-        return servers and all(m.is_running and m.fault() is None for m in self.crew.members)
+        """Whether all of it runs and is ready soon; a test that left it otherwise is followed by a new stack."""
+        if not (self.nats.is_running and self.postgres.is_running):
+            return False
+        if not all(m.kept for m in self.crew.members):
+            return False
+        try:
+            self.crew.ready(READY_AGAIN)
+        except CrewError:
+            return False
+        return True
+
+    async def do(self, work: Callable[[], object]) -> None:
+        """What a test does to servers."""
+        await asyncio.wrap_future(self.hands.submit(work))
 
     async def _register(self) -> None:
         secret = self.admin.configure()
@@ -230,6 +246,18 @@ class People:
                 said = str(answer["error"])
             await asyncio.sleep(0.2)
         raise AssertionError(f"{subject}: {said}")
+
+    async def end_of(self, stream: str) -> int:
+        """The last sequence of a stream, once the broker tells it."""
+
+        async def known() -> int | None:
+            try:
+                return int((await self._client.jetstream(timeout=2).stream_info(stream)).state.last_seq)
+            except (nats.errors.Error, nats.js.errors.Error, OSError):
+                return None
+
+        found: int = await eventually(known, PATIENCE)
+        return found
 
     async def status(self, key: Key) -> dict[str, Any] | None:
         """The newest STATUS document; None when there is none (or no broker)."""

@@ -68,13 +68,15 @@ async def one_life(stack: Stack, people: People, point: Point) -> bool:
     return arm.hit(stack.crew.arms) is not None
 
 
-async def test_inv_016_a_kill_at_each_point_of_a_network_leaves_one_of_each(
+async def test_inv_266_a_kill_at_each_point_of_a_network_leaves_one_of_each(
     stack: Stack, people: People
 ) -> None:
     """GIVEN two replicas WHEN the network service dies at a point of a network's create THEN there is one of each object."""
     await all_reached(NETWORK, lambda point: one_life(stack, people, point))
 
 
-async def test_a_kill_at_each_point_of_an_identity_leaves_one_of_each(stack: Stack, people: People) -> None:
+async def test_oc_21_a_kill_at_each_point_of_an_identity_leaves_one_of_each(
+    stack: Stack, people: People
+) -> None:
     """GIVEN two replicas WHEN the identity service dies at a point of an identity's create THEN there is one of each object."""
     await all_reached(IDENTITY, lambda point: one_life(stack, people, point))

@@ -78,7 +78,7 @@ async def one_life(stack: Stack, people: People, network: Key, group: Key, point
     [INGEST + REFERENCES, PORT, SERVER],
     ids=["before_the_first_write", "port_and_address", "server_and_status"],
 )
-async def test_inv_033_a_kill_at_each_point_of_a_create_leaves_one_of_each(
+async def test_oc_21_a_kill_at_each_point_of_a_create_leaves_one_of_each(
     stack: Stack, people: People, points: tuple[Point, ...]
 ) -> None:
     """GIVEN two replicas of every service WHEN one is killed at a point of a server's create
