@@ -20,7 +20,7 @@ from roadstead.telemetry.traces import Tracing
 
 from .ground import BenchFailed, Ground
 
-READY_WITHIN = 30.0
+READY_WITHIN = 90.0
 
 
 class NoMeters(Meters):

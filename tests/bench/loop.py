@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from roadstead.store.postgres import PostgresStore
 from roadstead.subjects import Key
 from roadstead_identity.__main__ import SERVICE as IDENTITY
 from roadstead_network.__main__ import SERVICE as NETWORK
@@ -53,10 +54,13 @@ async def _ingest(g: Ground, count: int, telemetry: bool, profiles: Profiles) ->
 
     await hammer(count, 64, one)
     meter = Taken(count)
-    async with inside(g, _counted(meter), telemetry=telemetry, passes=False):
+    async with inside(g, _counted(meter), telemetry=telemetry, passes=False) as process:
         with profiles.of(name), g.processors.watch() as cpu:
             rate = await meter.rate()
-    return Figure("one process of a service", name, rate=rate, samples=count, cpu=cpu, base=raw.CHANGE_MANY)
+        note = f"{round_trips(process) / count:.1f} database round trips each"
+    return Figure(
+        "one process of a service", name, rate=rate, samples=count, cpu=cpu, base=raw.CHANGE_MANY, note=note
+    )
 
 
 class Taken:
@@ -171,12 +175,20 @@ async def _round(process: Inside, groups: Sequence[Key]) -> None:
 
 
 async def _passes(g: Ground, process: Inside, groups: Sequence[Key], name: str, rounds: int) -> Figure:
+    trips = round_trips(process)
     with noting_lags(process) as lags, g.processors.watch() as cpu:
         began = time.perf_counter()
         for _ in range(rounds):
             await _round(process, groups)
         rate = rounds * len(groups) / (time.perf_counter() - began)
+    each = (round_trips(process) - trips) / (rounds * len(groups))
     return Figure(
         "one process of a service", name, rate, percentile(lags, 0.5) * 1000, percentile(lags, 0.99) * 1000, len(lags),
-        cpu, base=raw.CHANGE_MANY, note=f"times are from due to claimed, {len(groups)} due at once",
+        cpu, base=raw.CHANGE_MANY, note=f"{each:.1f} database round trips each; from due to claimed, {len(groups)} due",
     )  # fmt: skip
+
+
+def round_trips(process: Inside) -> int:
+    """What the service has asked of the database so far."""
+    assert isinstance(process.store, PostgresStore)
+    return process.store.round_trips
