@@ -4,7 +4,7 @@ The process (`service.py`) assembles it on NATS, PostgreSQL and openstacksdk; th
 simulator's state and virtual time.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +15,9 @@ from roadstead.reconcile.api import Api
 from roadstead.reconcile.handlers import Handlers, Publisher
 from roadstead.reconcile.kind import Kind
 from roadstead.reconcile.relay import Out, Relay
-from roadstead.reconcile.runner import Runner, Silent, Watcher, Wiring
+from roadstead.reconcile.runner import Runner
 from roadstead.reconcile.views import Directory, Requests
+from roadstead.reconcile.wiring import Silent, Watcher, Wiring
 from roadstead.seal import Sealer
 from roadstead.store.api import Store
 
@@ -26,12 +27,18 @@ class Service:
     """What a service is: its kinds, what it follows, and what it adds.
 
     follows: kinds whose STATUS it needs to know.  setup: adds inventories to `extras`, further requests, and background jobs.
+    documents_of: named documents of its store that follow from its kinds' STATUS documents and from CREDENTIAL messages (by region
+    and whom they are for); with them a lost database is made anew.
     """
 
     name: str
     kinds: tuple[Kind[Any, Any, Any], ...]
     follows: tuple[str, ...]
     setup: Callable[["Assembly"], None] = lambda _assembly: None
+    documents_of: Callable[
+        [Sequence[Mapping[str, Any]], Mapping[tuple[str, str], Mapping[str, Any]]],
+        Mapping[str, Mapping[str, Any]],
+    ] = lambda _statuses, _credentials: {}
 
 
 class Broker(Publisher, Out, Requests):
@@ -127,9 +134,9 @@ def assemble(service: Service, platform: Platform) -> Assembly:
     )
     relay = Relay(platform.store, platform.broker, platform.clock).named(platform.outbox_prefix)
     handlers.nudge = runner.nudge
-    handlers.awaited = runner.awaited
+    handlers.awaited = runner.performing.awaited
     handlers.on_outbox = relay.nudge
-    runner.on_outbox = relay.nudge
+    runner.performing.on_outbox = relay.nudge
     assembly = Assembly(service, platform, directory, handlers, api, runner, relay, extras)
     service.setup(assembly)
     return assembly

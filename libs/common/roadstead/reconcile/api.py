@@ -13,8 +13,8 @@ from roadstead.clock import iso, parse_time
 from roadstead.events import Refusal, canonical, dump, spec_of
 from roadstead.reconcile import rules
 from roadstead.reconcile.handlers import Handlers, Publisher, PublishFailed, error_reply
+from roadstead.reconcile.ingest import Ingested, IngestResult, check
 from roadstead.reconcile.kind import Kind, Metadata, Problem
-from roadstead.reconcile.rules import Ingested, IngestResult
 from roadstead.reconcile.status import status_document
 from roadstead.reconcile.views import Directory, StatusView
 from roadstead.store.api import Query, Row
@@ -97,7 +97,7 @@ class Api:
         hidden = _region_hidden(self.handlers.directory, key, message.metadata)
         if hidden is not None:
             return hidden
-        problems, metadata, warnings = rules.check(kind, key, message, row)
+        problems, metadata, warnings = check(kind, key, message, row)
         if not problems:
             problems = self._inventory(kind, key, metadata, message.spec, row)
         if problems:

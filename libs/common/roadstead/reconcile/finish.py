@@ -13,8 +13,9 @@ from roadstead.clock import parse_time
 from roadstead.events import dump
 from roadstead.reconcile.decision import Code, Done, Outcome, Park, Retry, Yield
 from roadstead.reconcile.drive import Decided
+from roadstead.reconcile.ingest import accept
 from roadstead.reconcile.kind import Kind, Publication
-from roadstead.reconcile.rules import accept, holds, published, trace_of
+from roadstead.reconcile.rules import holds, published, trace_of
 from roadstead.reconcile.status import available, merged
 from roadstead.store.api import Change, HistoryEntry, Lease, Outgoing, Row
 from roadstead.subjects import (

@@ -16,8 +16,8 @@ from roadstead.cloud.credentials import Keyring
 from roadstead.events import ObservedMessage, Refusal, read_json, read_spec
 from roadstead.reconcile import rules
 from roadstead.reconcile.gate import view_of
+from roadstead.reconcile.ingest import Ingested, IngestResult, ingest, refuse_unread
 from roadstead.reconcile.kind import Kind, Problem
-from roadstead.reconcile.rules import Ingested, IngestResult
 from roadstead.reconcile.views import Directory, StatusView
 from roadstead.seal import Sealer
 from roadstead.store.api import Store
@@ -85,7 +85,7 @@ class Handlers:
             cause["traceparent"] = headers["traceparent"]
         change = await self.store.change(
             key,
-            lambda row, now: rules.ingest(
+            lambda row, now: ingest(
                 row, now, kind=kind, key=key, message=message, position=position, cause=cause
             ),
         )
@@ -102,7 +102,7 @@ class Handlers:
     async def _refused(self, kind: Kind[Any, Any, Any], key: Any, refusal: Refusal) -> None:
         """An unreadable message: the resource it names says so; the accepted spec stays in force."""
         problem = Problem(refusal.code, "", refusal.message, 400)
-        await self.store.change(key, lambda row, now: rules.refuse_unread(row, now, key, problem))
+        await self.store.change(key, lambda row, now: refuse_unread(row, now, key, problem))
         self.on_outbox()
 
     async def observed(self, subject: str, raw: bytes, headers: Mapping[str, str]) -> str | Dead:

@@ -108,6 +108,11 @@ def status_document(row: Row) -> dict[str, Any]:
         document["paused"] = iso(row.paused_until) if row.paused_until else True
     if row.ever_provisioned:
         document["everProvisioned"] = True
+    if row.cascade:
+        document["cascade"] = True
+    if (row.born_epoch, row.born_sequence) != (row.epoch, row.sequence):
+        # Where this life began: what a lost database needs to tell a late delete from an old one.
+        document["bornPosition"] = {"epoch": row.born_epoch, "sequence": row.born_sequence}
     return document
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.events import Refusal, read_spec
-from roadstead.reconcile import rules
-from roadstead.reconcile.rules import Ingested, IngestResult
+from roadstead.reconcile import ingest as rules
+from roadstead.reconcile.ingest import Ingested, IngestResult
 from roadstead.reconcile.status import conditions_of
 from roadstead.store.api import Row
 from roadstead.subjects import Key

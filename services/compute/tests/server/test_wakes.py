@@ -5,6 +5,7 @@ from typing import Any
 
 from roadstead.events import SpecMessage
 from roadstead.reconcile import rules
+from roadstead.reconcile.ingest import ingest
 from roadstead.store.api import Row
 from roadstead_compute.server import KIND
 
@@ -16,7 +17,7 @@ def spec_of(build: Any, image: str, **more: Any) -> dict[str, Any]:
 def ingested(build: Any, row: Row | None, spec: dict[str, Any], sequence: int) -> Any:
     metadata = {"name": build.name, "organizationId": "org", "projectId": build.project}
     message = SpecMessage(metadata, spec)
-    return rules.ingest(
+    return ingest(
         row, build.now, kind=KIND, key=build.key(), message=message, position=(1, sequence), cause={}
     )
 
@@ -48,9 +49,7 @@ def test_ref_047_user_data_that_an_update_leaves_out_is_cleared(build: Any) -> N
 def test_ref_037_another_id_is_refused_and_the_right_one_named(build: Any) -> None:
     metadata = {"name": "web-2", "organizationId": "org", "projectId": build.project}
     message = SpecMessage(metadata, spec_of(build, build.image))
-    change = rules.ingest(
-        None, build.now, kind=KIND, key=build.key(), message=message, position=(1, 1), cause={}
-    )
+    change = ingest(None, build.now, kind=KIND, key=build.key(), message=message, position=(1, 1), cause={})
     (problem,) = change.result.problems
     assert problem.code == "WRONG_ID"
     assert KIND.id_of(build.metadata(name="web-2"), build.spec()) in problem.message
