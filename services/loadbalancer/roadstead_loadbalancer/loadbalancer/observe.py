@@ -86,7 +86,7 @@ def balancer_seen(found: Mapping[str, Any]) -> BalancerSeen:
 
 
 def restless(node: Any) -> tuple[str, ...]:
-    """Statuses below a status tree that are still PENDING; a cascade meeting one strands what is there (lab fact)."""
+    """Statuses below a status tree that are still PENDING; a cascade that meets one strands it for ever, measured on Octavia 19."""
     if isinstance(node, Mapping):
         own = (status_of(node),) if status_of(node) in PENDING else ()
         return (*own, *(s for value in node.values() for s in restless(value)))
