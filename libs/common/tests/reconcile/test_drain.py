@@ -69,6 +69,8 @@ async def running(seconds: float, drain: float) -> tuple[Assembly, MemoryStore, 
     )
     assembly.directory.put(view("region", REGION, {"provider": "openstack"}))
     assembly.directory.put(view("identity", IDENTITY, {}))
+    credential = {"projectID": "p", "userID": "u", "password": "w", "incarnation": 1}
+    assembly.platform.keyring.put_identity(REGION, IDENTITY, credential, 1)
     now = datetime.now(UTC)
     row = Row(
         key=KEY, identity=IDENTITY, metadata={"name": "tin", "identityId": IDENTITY}, spec={"colour": "red"},
