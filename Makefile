@@ -42,6 +42,7 @@ bench: setup ## measured figures
 
 docs: setup ## write the generated parts of docs/ anew
 	@$(BIN)/python scripts/docs.py
+	@$(BIN)/python scripts/dashboards.py
 
 .PHONY: cloud cloud-down test-cloud
 cloud: setup ## real OpenStack services with pretended hypervisors (root on Debian)

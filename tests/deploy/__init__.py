@@ -1,0 +1,1 @@
+"""What `deploy/` ships, read and held against the product: settings, ports, metrics, services."""
