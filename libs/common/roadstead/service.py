@@ -20,6 +20,7 @@ from roadstead.assembly import Assembly, Platform, Service, assemble
 from roadstead.bus.connection import Bus, BusOptions
 from roadstead.bus.failures import BusRefused
 from roadstead.bus.streams import release
+from roadstead.bus.tasks import end_all
 from roadstead.clock import Clock, Durations, SystemClock
 from roadstead.cloud.credentials import Keyring
 from roadstead.cloud.engine import CloudEngine
@@ -229,8 +230,7 @@ class Process:
         if task.done():
             task.result()
             return True
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await end_all((task,))
         return False
 
     async def _until_the_end(self, bus: Bus) -> Exit:

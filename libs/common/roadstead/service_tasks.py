@@ -13,6 +13,7 @@ from typing import Any
 
 import structlog
 
+from roadstead.bus.tasks import end_all
 from roadstead.clock import Clock, iso, parse_time
 from roadstead.reconcile.kind import Kind
 from roadstead.store.api import Query, Store
@@ -49,9 +50,10 @@ class Supervisor:
         task = self._tasks.pop(name, None)
         if task is None:
             return
-        task.cancel()
-        _, left = await asyncio.wait({task}, timeout=seconds)
-        if left:
+        try:
+            async with asyncio.timeout(seconds):
+                await end_all((task,))
+        except TimeoutError:
             log.warning("task did not end in time", task=name)
 
     def let_end(self, name: str) -> None:

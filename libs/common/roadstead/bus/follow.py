@@ -16,6 +16,7 @@ from nats.js.errors import NotFoundError
 from roadstead.bus.connection import Bus
 from roadstead.bus.epochs import Known, Seen, compare, micros
 from roadstead.bus.pull import Delivery, Pull, Room
+from roadstead.bus.tasks import end_all
 
 log = structlog.get_logger("roadstead.bus")
 
@@ -92,9 +93,7 @@ class Follower:
                 pull.result()
             raise GapSeen
         finally:
-            for task in (pull, broken):
-                task.cancel()
-            await asyncio.gather(pull, broken, return_exceptions=True)
+            await end_all((pull, broken))
 
     async def _start(self, js: JetStreamContext) -> int:
         """Where to go on; 0: from the beginning, because the stream is new to us or not the one it was."""
@@ -173,9 +172,7 @@ async def read_last(
         if not through.done():
             reading.result()
     finally:
-        for task in (reading, through):
-            task.cancel()
-        await asyncio.gather(reading, through, return_exceptions=True)
+        await end_all((reading, through))
     if failures:
         raise failures[0]
     return count

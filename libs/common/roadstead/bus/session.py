@@ -15,6 +15,7 @@ from roadstead.bus.connection import Bus
 from roadstead.bus.epochs import Epochs
 from roadstead.bus.failures import BusRefused
 from roadstead.bus.streams import ensure_streams
+from roadstead.bus.tasks import end_all
 from roadstead.subjects import ConsumerSettings
 
 log = structlog.get_logger("roadstead.bus")
@@ -85,7 +86,7 @@ class Sessions:
             for task in done:
                 task.result()
         finally:
-            await _end(running)
+            await end_all(running)
 
     async def _through(self, number: int) -> None:
         bus = self._bus
@@ -108,7 +109,7 @@ class Sessions:
                 task.result()
         finally:
             self.bound.clear()
-            await _end(tasks)
+            await end_all(tasks)
 
     async def _begin(self) -> None:
         if self._first is not None:
@@ -125,9 +126,3 @@ async def _first_failure(tasks: Sequence["asyncio.Task[None]"], until: "asyncio.
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
-
-
-async def _end(tasks: Sequence["asyncio.Task[Any]"]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

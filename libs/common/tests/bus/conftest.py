@@ -14,6 +14,7 @@ from nats.aio.client import Client
 
 from roadstead.assembly import Assembly, Platform, Service, assemble
 from roadstead.bus.connection import Bus, BusOptions
+from roadstead.bus.tasks import end_all
 from roadstead.clock import SystemClock
 from roadstead.cloud.credentials import Keyring
 from roadstead.cloud.port import Answer, Call
@@ -124,9 +125,7 @@ class Rig:
         await eventually(is_ready, what="the service is ready")
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_all(self._tasks)
         await self.bus.close()
 
     async def row(self, ident: str) -> Any:

@@ -51,7 +51,7 @@ class Program:
         assert self.child is not None
         self.child.send_signal(number)
 
-    async def ended(self, seconds: float = 30) -> int:
+    async def ended(self, seconds: float = 60) -> int:
         assert self.child is not None
         return await asyncio.to_thread(self.child.wait, seconds)
 
@@ -68,7 +68,7 @@ class Program:
         return (await asyncio.to_thread(self.get, "/readyz"))[0] == 200
 
     async def ready(self) -> None:
-        await eventually(self.is_ready, seconds=40, what=f"ready; the log is {self.log()[-2000:]}")
+        await eventually(self.is_ready, seconds=90, what=f"ready; the log is {self.log()[-2000:]}")
 
     def log(self) -> str:
         path = self.folder / "log"
@@ -153,7 +153,7 @@ async def test_a_broker_that_is_not_there_yet_is_waited_for(program: Program, ow
     async def listening() -> bool:
         return (await asyncio.to_thread(program.get, "/healthz"))[0] == 200
 
-    await eventually(listening, seconds=40)
+    await eventually(listening, seconds=90)
     assert not await program.is_ready()
     own_nats.start()
     await program.ready()
@@ -166,7 +166,7 @@ async def test_it_can_be_stopped_while_it_waits(program: Program, own_nats: Nats
     async def listening() -> bool:
         return (await asyncio.to_thread(program.get, "/healthz"))[0] == 200
 
-    await eventually(listening, seconds=40)
+    await eventually(listening, seconds=90)
     program.signal(signal.SIGTERM)
     assert await program.ended() == Exit.DONE
 

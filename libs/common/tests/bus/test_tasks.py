@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from roadstead import service_tasks
+from roadstead.bus.tasks import end_all
 from roadstead.clock import SystemClock
 from roadstead.service_health import Readiness
 from roadstead.service_tasks import Spreading, Supervisor, purge_job, release_job, tables_hash
@@ -72,6 +73,24 @@ async def test_a_fatal_fault_is_kept_and_told() -> None:
     supervisor.start("work", work)
     await asyncio.wait_for(supervisor.failed.wait(), 5)
     assert isinstance(supervisor.fault, KeyError)
+
+
+async def test_a_task_that_forgets_a_cancellation_is_asked_again() -> None:
+    """As a wait for an answer does that comes in the same moment."""
+    heard = 0
+
+    async def deaf() -> None:
+        nonlocal heard
+        while heard < 3:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                heard += 1
+
+    task = asyncio.create_task(deaf())
+    await asyncio.sleep(0)
+    await asyncio.wait_for(end_all((task,)), 5)
+    assert task.done()
 
 
 async def test_not_ready_names_what_is_missing() -> None:
