@@ -6,6 +6,7 @@ bus binds these to subjects, the simulation calls them directly, so both run the
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import structlog
@@ -24,6 +25,9 @@ from roadstead.store.api import Store
 from roadstead.subjects import BadSubject, parse_key, parse_reference
 
 log = structlog.get_logger("roadstead.handlers")
+
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Publisher(Protocol):
@@ -137,8 +141,8 @@ class Handlers:
             self.nudge()
         return str(change.result)
 
-    async def status(self, subject: str, raw: bytes) -> bool:
-        """A message of STATUS: what others own.  Our rows that it names as consumers fall due at once."""
+    async def status(self, subject: str, raw: bytes, headers: Mapping[str, str] = NO_HEADERS) -> bool:
+        """A message of STATUS: what others own.  Our rows that it names as consumers fall due at once, in its trace."""
         body = read_json(raw, limit=1 << 20)
         if isinstance(body, Refusal):
             log.warning("unreadable status", subject=subject, reason=body.message)
@@ -163,11 +167,12 @@ class Handlers:
         ours = list(self.awaited.pop((view.key.kind, view.key.id), ())) if not view.gone else []
         ours += [p for c in view.consumers if (p := parse_reference(c)) is not None and p[0] in self.kinds]
         if moved and ours:
-            await self.store.wake(ours, {"subject": subject, "reason": f"{view.key.kind} moved"})
+            cause = {"subject": subject, "reason": f"{view.key.kind} moved", **rules.trace_of(headers)}
+            await self.store.wake(ours, cause)
             self.nudge()
         return True
 
-    async def credential(self, subject: str, raw: bytes) -> bool:
+    async def credential(self, subject: str, raw: bytes, headers: Mapping[str, str] = NO_HEADERS) -> bool:
         """A message of CREDENTIAL: sealed; the newest version wins."""
         body = read_json(raw, limit=1 << 20)
         parts = subject.split(".")
@@ -185,7 +190,8 @@ class Handlers:
             self.keyring.put_identity(region, who, record, version)
             waiting = self.awaited.pop(("credential", who), None)
             if waiting:
-                await self.store.wake(list(waiting), {"subject": subject, "reason": "credential"})
+                cause = {"subject": subject, "reason": "credential", **rules.trace_of(headers)}
+                await self.store.wake(list(waiting), cause)
                 self.nudge()
             for listener in self.on_credential:
                 listener(region, who)
