@@ -61,7 +61,9 @@ class Book:
 
         def message(row: Row) -> Outgoing:
             body = {"version": row.record_version, "incarnation": row.incarnation, "sealed": sealed}
-            return Outgoing(credential_subject(key.region, key.id), dump(body))
+            return Outgoing(
+                credential_subject(key.region, key.id), dump(body), rules.trace_of(row.work.cause)
+            )
 
         publish = message if self.kind.publishes_record else None
         change = await w.store.change(

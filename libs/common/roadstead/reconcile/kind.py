@@ -4,6 +4,7 @@ Contract of each function (MUST / MAY):
 
 - validate   pure; MUST return every problem at once; decides what ingest and apply refuse. MUST NOT look at inventory.
 - needs      pure; which resources this one must hold a reference on before its first cloud write.
+- watches    pure; which resources it looks at without a reference; their next STATUS makes it due.
 - observe    reads the cloud through the Pass and returns a frozen value; MUST NOT write; a failed read raises (CloudError)
              or, where behaviour.md says so, becomes an explicit Unknown in the value - never an absence.
 - decide     pure and total: (resource, seen, now) -> Decision. resource.deleting selects the delete table.
@@ -151,6 +152,8 @@ class Kind(Generic[S, T, O]):
     # (new spec, its metadata, the stored resource or None) -> problems; immutability rules compare with the stored one
     validate: Callable[[S, Metadata, Resource[S, T] | None, Key], list[Problem]]
     needs: Callable[[Resource[S, T]], tuple[Need, ...]] = _no_needs
+    # resources that it looks at without a reference (a server's volumes): their next STATUS makes it due
+    watches: Callable[[Resource[S, T]], tuple[Need, ...]] = _no_needs
     # (status as a dict, facts, now) -> changes of status fields, like Decision.status
     project: Callable[[Resource[S, T], Mapping[str, Any], datetime], Mapping[str, Any]] | None = None
     wakes: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = _never

@@ -142,7 +142,7 @@ class Passes:
                 raise gate.LeaseLost
 
         needs = kind.needs(held.read(kind, row))
-        self._await_news(row, needs)
+        self._await_news(row, needs, kind.watches(held.read(kind, row)))
         now = self.w.clock.now()
         opened = await gate.take_references(row, needs, self.w.directory, self.w.requests, record, now)
         granted = opened.granted if isinstance(opened, gate.Open | gate.Waiting) else {}
@@ -168,7 +168,7 @@ class Passes:
         told = view.status.get("projectId") if view is not None and not view.gone else None
         return told is None or told == held.project_id
 
-    def _await_news(self, row: Row, needs: Sequence[Need]) -> None:
+    def _await_news(self, row: Row, needs: Sequence[Need], watches: Sequence[Need]) -> None:
         """Remember who needs what is not known here yet: its first STATUS makes the row due, not the backstop.
 
         Only a shortcut: it is lost with the process, and bounded.
@@ -176,9 +176,11 @@ class Passes:
         wanted = [(n.kind, n.id) for n in needs]
         if row.metadata.get("identityId"):
             wanted.append(("identity", str(row.metadata["identityId"])))
-        for target in wanted:
+        watched = {(n.kind, n.id) for n in watches}
+        for target in (*wanted, *watched):
             view = self.w.directory.get(*target)
-            if (view is None or view.gone) and len(self.awaited) < MAX_AWAITED:
+            open_ = view is None or view.gone or (target in watched and not view.provisioned)
+            if open_ and len(self.awaited) < MAX_AWAITED:
                 self.awaited.setdefault(target, set()).add((row.key.kind, row.key.id))
 
     def _region(self, row: Row) -> RegionSpec | None:

@@ -28,6 +28,11 @@ def needs(resource: Resource[ServerSpec, ServerStatus]) -> tuple[Need, ...]:
     )
 
 
+def watches(resource: Resource[ServerSpec, ServerStatus]) -> tuple[Need, ...]:
+    """Its volumes: held by claims, and waited for until they are provisioned."""
+    return tuple(Need("volume", v.id) for v in resource.spec.volumes)
+
+
 KIND: Kind[ServerSpec, ServerStatus, Seen] = Kind(
     name="server",
     service="compute",
@@ -39,6 +44,7 @@ KIND: Kind[ServerSpec, ServerStatus, Seen] = Kind(
     rules=Rule,
     validate=validate,
     needs=needs,
+    watches=watches,
     project=project,
     wakes=wakes,
     at_apply=at_apply,
