@@ -1,15 +1,23 @@
-"""Marks of tests that span services, and logs that a person can read where one fails."""
+"""Tests that span services: logs that a person can read where one fails, and the stacks that scenarios share."""
 
 import logging
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 
+from tests.world.adapter_stack import Session
+
+ROOT = Path(__file__).resolve().parents[1]
+CLOUD_HOME = Path(os.environ.get("ROADSTEAD_CLOUD_HOME", ROOT / ".run/cloud"))
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "worlds(*names): the worlds that a scenario is for; without it, all of them"
+        "markers", "worlds(*names): the worlds that a scenario is for; without it, those of its folder"
     )
 
 
@@ -32,3 +40,39 @@ def _readable_logs() -> Iterator[None]:
         structlog.reset_defaults()
     else:
         structlog.configure(**before)
+
+
+@pytest.fixture(scope="session")
+def integration_stack(request: pytest.FixtureRequest) -> Iterator[Session]:
+    """Every service as a process, over the simulator's process."""
+    yield from _opened(Session("integration", pace=0.1, at_once=12, patience=60), request)
+
+
+@pytest.fixture(scope="session")
+def cloud_stack(request: pytest.FixtureRequest) -> Iterator[Session]:
+    """The same over the reference cloud, more patient because real services take their time."""
+    clouds = CLOUD_HOME / "etc/clouds.yaml"
+    if not clouds.exists():
+        pytest.skip(f"no cloud at {CLOUD_HOME}: start one with `make cloud`")
+    wanted = Session("cloud", pace=0.25, at_once=8, patience=240, cloud=(clouds, "roadstead-admin"))
+    yield from _opened(wanted, request)
+
+
+def _opened(session: Session, request: pytest.FixtureRequest) -> Iterator[Session]:
+    try:
+        session.open()
+        session.schedule(_jobs(request, session.level))
+        yield session
+    finally:
+        session.close()
+
+
+def _jobs(request: pytest.FixtureRequest, level: str) -> list[Any]:
+    """The selected scenarios of a level: function, item, and its other parameters."""
+    found = []
+    for item in request.session.items:
+        call = getattr(item, "callspec", None)
+        if isinstance(item, pytest.Function) and call is not None and call.params.get("world") == level:
+            given = {k: v for k, v in call.params.items() if k != "world"}
+            found.append((item.function.__wrapped__, item.nodeid, given))
+    return found

@@ -267,6 +267,14 @@ class World(ABC):
         acted = [e for e in await self.history(ref) if e["kind"] == "acted"]
         return [_word(e) for e in acted[self._marks.get(f"acted {ref.key}", 0) :]]
 
+    async def written(self, ref: Ref, word: str, within: float = 300.0) -> None:
+        """Wait for a write since the mark."""
+
+        async def found() -> bool:
+            return word in await self.writes(ref)
+
+        await self.eventually(found, f"{word} of {ref.kind} {ref.name}", within)
+
     async def rules(self, ref: Ref) -> list[str]:
         """The rules that decided, oldest first."""
         return [str(e["rule"]) for e in await self.history(ref) if e["kind"] == "decided"]

@@ -24,6 +24,7 @@ VERSIONS = {
     "block-storage": "/v3",
     "load-balancer": "/v2",
 }
+MICROVERSIONS = {"compute": "compute 2.90"}
 _OLD_NAMES = {"volumev3": "block-storage", "volume": "block-storage"}
 
 
@@ -99,6 +100,8 @@ class DirectHand:
         place = "volume" if service == "block-storage" else service
         raw = b"" if body is None else body if isinstance(body, bytes) else orjson.dumps(body)
         headers = {"x-auth-token": self._token, "content-type": media}
+        if service in MICROVERSIONS:
+            headers["openstack-api-version"] = MICROVERSIONS[service]
         url = f"/{place}{VERSIONS[service]}{path}"
         answer = self._cloud.handle(Request(method, url, list((query or {}).items()), headers, raw))
         if not 200 <= answer.status < 300:
@@ -160,6 +163,8 @@ class HttpHand:
         if query:
             url += "?" + urllib.parse.urlencode(query)
         headers = {"X-Auth-Token": self._token, "Content-Type": media}
+        if service in MICROVERSIONS:
+            headers["OpenStack-API-Version"] = MICROVERSIONS[service]
         status, _, answer = await asyncio.to_thread(self._send, method, url, raw, headers)
         if not 200 <= status < 300:
             raise Refused(status, f"{method} {service}{path}: {answer.decode(errors='replace')}")

@@ -20,10 +20,12 @@ TIMEOUTS = {"simulation": 120, "integration": 300, "cloud": 600}
 Run = Callable[[Callable[..., Any], str, Mapping[str, Any]], None]
 
 
-def scenario_items(collector: pytest.Module, name: str, function: Any) -> list[pytest.Item] | None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Module, name: str, obj: Any) -> list[pytest.Item] | None:
     """Items of an async scenario; None for what is none."""
-    if not (name.startswith("test") and inspect.iscoroutinefunction(function)):
+    if not (name.startswith("test") and inspect.iscoroutinefunction(obj)):
         return None
+    function = obj
 
     @functools.wraps(function)
     def call(world: Run, request: pytest.FixtureRequest, **given: Any) -> None:
@@ -36,14 +38,21 @@ def scenario_items(collector: pytest.Module, name: str, function: Any) -> list[p
     return list(collector._genfunctions(name, call))
 
 
-def worlds_of(metafunc: pytest.Metafunc) -> list[Any]:
-    """One parameter for each world that the scenario is for; `@pytest.mark.worlds(...)` names fewer."""
-    marker = metafunc.definition.get_closest_marker("worlds")
-    names: Iterable[str] = marker.args if marker is not None else WORLDS
-    return [
-        pytest.param(n, marks=[getattr(pytest.mark, n), pytest.mark.timeout(TIMEOUTS[n])], id=n)
-        for n in names
-    ]
+def scenarios_for(worlds: Iterable[str]) -> Callable[[pytest.Metafunc], None]:
+    """The hook that gives a folder's scenarios one item a world; `@pytest.mark.worlds(...)` names other ones."""
+
+    def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+        if "world" not in metafunc.fixturenames:
+            return
+        marker = metafunc.definition.get_closest_marker("worlds")
+        names = marker.args if marker is not None else worlds
+        found = [
+            pytest.param(n, marks=[getattr(pytest.mark, n), pytest.mark.timeout(TIMEOUTS[n])], id=n)
+            for n in names
+        ]
+        metafunc.parametrize("world", found, indirect=True)
+
+    return pytest_generate_tests
 
 
 def in_simulation(function: Callable[..., Any], nodeid: str, given: Mapping[str, Any]) -> None:
