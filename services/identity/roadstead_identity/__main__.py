@@ -3,9 +3,15 @@
 from roadstead.assembly import Service
 from roadstead_identity.identity import KIND as IDENTITY
 from roadstead_identity.region import KIND as REGION
-from roadstead_identity.requests import install
+from roadstead_identity.requests import documents_of, install
 
-SERVICE = Service("identity", kinds=(REGION, IDENTITY), follows=("region", "identity"), setup=install)
+SERVICE = Service(
+    "identity",
+    kinds=(REGION, IDENTITY),
+    follows=("region", "identity"),
+    setup=install,
+    documents_of=documents_of,
+)
 
 
 def main() -> None:

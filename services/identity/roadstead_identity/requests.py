@@ -1,7 +1,7 @@
 """Requests that only the identity service answers: the region's secret keys in, an identity's client configuration out."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roadstead.assembly import Assembly
@@ -54,6 +54,17 @@ async def take_region_secret(assembly: Assembly, payload: Mapping[str, Any]) -> 
     await assembly.platform.store.wake([("region", region)], {"reason": "credentials"})
     assembly.runner.nudge()
     return {"version": int(document["version"])}
+
+
+def documents_of(
+    _statuses: Sequence[Mapping[str, Any]], credentials: Mapping[tuple[str, str], Mapping[str, Any]]
+) -> Mapping[str, Mapping[str, Any]]:
+    """The regions' sealed secrets from CREDENTIAL messages, for a database that was lost."""
+    return {
+        f"region-credential.{region}": {"version": int(body["version"]), "sealed": str(body["sealed"])}
+        for (region, who), body in credentials.items()
+        if who == "_region"
+    }
 
 
 async def client_configuration(

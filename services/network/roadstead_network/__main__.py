@@ -4,12 +4,14 @@ from roadstead.assembly import Service
 from roadstead_network.network import KIND as NETWORK
 from roadstead_network.requests import install
 from roadstead_network.securitygroup import KIND as SECURITYGROUP
+from roadstead_network.vlan import documents_of
 
 SERVICE = Service(
     "network",
     kinds=(NETWORK, SECURITYGROUP),
     follows=("region", "identity", "network", "securitygroup"),
     setup=install,
+    documents_of=documents_of,
 )
 
 

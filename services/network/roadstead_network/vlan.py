@@ -90,6 +90,20 @@ def rule(
     return apply
 
 
+def documents_of(
+    statuses: Iterable[Mapping[str, Any]], _credentials: Mapping[tuple[str, str], Mapping[str, Any]]
+) -> Mapping[str, Mapping[str, Any]]:
+    """The tables of all regions from STATUS documents of networks, for a database that was lost.  A network says its VLAN id before
+    it is asked for, so no id in use is missing; an id that two networks say stands there twice, which an operator must look at."""
+    tables: dict[str, Document] = {}
+    for status in statuses:
+        held = (status["status"].get("openstack") or {}).get("vlanID")
+        if status["kind"] == "network" and "gone" not in status and held is not None:
+            name = document_name(str(status["metadata"]["regionId"]))
+            tables[name] = _with(tables.get(name), str(status["metadata"]["id"]), int(held))
+    return {name: table for name, table in tables.items() if table is not None}
+
+
 def _entries(document: Document) -> list[Mapping[str, Any]]:
     return list((document or {}).get("allocations", ()))
 

@@ -105,7 +105,9 @@ class _Run:
         until = loop.time() + REGION_KNOWN_WITHIN
         while True:
             try:
-                return await self.client.api(item.kind, "apply", body, region=item.region, project=item.project)
+                return await self.client.api(
+                    item.kind, "apply", body, region=item.region, project=item.project
+                )
             except Refused as error:
                 if error.code != "REGION_NOT_FOUND" or loop.time() > until:
                     raise
@@ -123,7 +125,8 @@ class _Run:
             return bool(document and document.get("status", {}).get("privateIP")) or self._failed(document, 0)
 
         targets: dict[Target, Test] = {
-            (item.region, item.project or "_", "server", ident): has_address for ident in item.servers.values()
+            (item.region, item.project or "_", "server", ident): has_address
+            for ident in item.servers.values()
         }
         for target in targets:
             await self.known.ask(target)
@@ -132,7 +135,10 @@ class _Run:
                 f"{item.document.where}: no address of {', '.join(item.servers)} in time; "
                 "see `roadstead get server`, and apply again later"
             )
-        return {word: str(self._held("server", ident)["status"]["privateIP"]) for word, ident in item.servers.items()}
+        return {
+            word: str(self._held("server", ident)["status"]["privateIP"])
+            for word, ident in item.servers.items()
+        }
 
     async def until_provisioned(self) -> None:
         """Return when all are; UserError names those that are not."""
@@ -149,7 +155,9 @@ class _Run:
                 for target, (item, generation) in self.items.items()
                 if not _stands(self.known.known.get((target[2], target[3])), generation)
             ]
-            raise UserError(f"time is over, not yet provisioned: {', '.join(late)}; `roadstead why KIND NAME` tells more")
+            raise UserError(
+                f"time is over, not yet provisioned: {', '.join(late)}; `roadstead why KIND NAME` tells more"
+            )
 
     def _failed(self, document: Mapping[str, Any] | None, least: int) -> bool:
         """Raises for a resource whose newest spec was refused or ended in an error that nobody tries again."""
@@ -186,4 +194,8 @@ class _Run:
 
 def _stands(document: Mapping[str, Any] | None, least: int) -> bool:
     """Provisioned at that generation or a later one."""
-    return document is not None and document["metadata"].get("generation", 0) >= least and is_provisioned(document)
+    return (
+        document is not None
+        and document["metadata"].get("generation", 0) >= least
+        and is_provisioned(document)
+    )

@@ -42,7 +42,9 @@ class Client:
     def js(self) -> JetStreamContext:
         return self.nats.jetstream(timeout=ANSWER_WITHIN)
 
-    async def ask(self, subject: str, payload: Fields, *, who: str, timeout: float = ANSWER_WITHIN) -> dict[str, Any]:
+    async def ask(
+        self, subject: str, payload: Fields, *, who: str, timeout: float = ANSWER_WITHIN
+    ) -> dict[str, Any]:
         """The reply to a request.  Refused for an answered error; UserError when nobody answers."""
         body = json.dumps(payload).encode()
         with tracing.span(f"request {subject.split('.')[0]}") as headers:
@@ -55,7 +57,9 @@ class Client:
                     f"the {who} service gave no answer within {timeout:g} s: see `roadstead status` and its log"
                 ) from None
             except nats.errors.Error as error:
-                raise UserError(f"the broker took no request: {error}; see the rights of this context's user") from None
+                raise UserError(
+                    f"the broker took no request: {error}; see the rights of this context's user"
+                ) from None
         return read_reply(message.data)
 
     async def api(
@@ -121,9 +125,13 @@ def read_reply(data: bytes) -> dict[str, Any]:
     try:
         reply = json.loads(data)
     except ValueError:
-        raise UserError("a service answered with something that is not JSON; do its version and ours differ?") from None
+        raise UserError(
+            "a service answered with something that is not JSON; do its version and ours differ?"
+        ) from None
     if not isinstance(reply, dict):
-        raise UserError("a service answered with something that is no object; do its version and ours differ?")
+        raise UserError(
+            "a service answered with something that is no object; do its version and ours differ?"
+        )
     error = reply.get("error")
     if isinstance(error, dict):
         raise Refused(

@@ -48,7 +48,9 @@ class Context:
 
     def need_region(self) -> str:
         if not self.region:
-            raise UserError("no region is chosen: give --region ID, or set ROADSTEAD_REGION (`roadstead region list`)", 2)
+            raise UserError(
+                "no region is chosen: give --region ID, or set ROADSTEAD_REGION (`roadstead region list`)", 2
+            )
         return self.region
 
     def need_project(self) -> str:
@@ -59,7 +61,8 @@ class Context:
     def need_database(self) -> str:
         if not self.database_url:
             raise UserError(
-                f"the context {self.name} names no database: set databaseUrl in it, or ROADSTEAD_DATABASE_URL", 2
+                f"the context {self.name} names no database: set databaseUrl in it, or ROADSTEAD_DATABASE_URL",
+                2,
             )
         return self.database_url
 

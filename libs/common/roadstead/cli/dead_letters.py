@@ -53,7 +53,9 @@ class DeadLetter:
         return self.body.decode("utf-8", "backslashreplace")
 
 
-def letter_of(sequence: int, at: str, dead_subject: str, data: bytes, headers: Mapping[str, str]) -> DeadLetter:
+def letter_of(
+    sequence: int, at: str, dead_subject: str, data: bytes, headers: Mapping[str, str]
+) -> DeadLetter:
     """From a message of the stream; a header that is missing is empty."""
     try:
         details = tuple(orjson.loads(headers.get("Roadstead-Details") or "[]"))
@@ -100,7 +102,9 @@ async def listed(client: Client, service: str, limit: int) -> list[DeadLetter]:
     except nats.js.errors.NotFoundError:
         raise UserError("there is no stream of dead letters: a service makes it at its start") from None
     except (nats.errors.Error, TimeoutError) as error:
-        raise UserError(f"dead letters cannot be read: {error or type(error).__name__}; use an operator's context") from None
+        raise UserError(
+            f"dead letters cannot be read: {error or type(error).__name__}; use an operator's context"
+        ) from None
     return found
 
 
@@ -110,7 +114,9 @@ async def shown(client: Client, sequence: int) -> DeadLetter:
     except nats.js.errors.NotFoundError:
         raise UserError(f"there is no dead letter {sequence}; `roadstead dlq list` shows them") from None
     except (nats.errors.Error, TimeoutError) as error:
-        raise UserError(f"dead letters cannot be read: {error or type(error).__name__}; use an operator's context") from None
+        raise UserError(
+            f"dead letters cannot be read: {error or type(error).__name__}; use an operator's context"
+        ) from None
     at = iso(message.time) if message.time is not None else ""
     return letter_of(sequence, at, str(message.subject), message.data or b"", message.headers or {})
 
@@ -119,7 +125,9 @@ async def replayed(client: Client, sequence: int) -> str:
     """Publish the original again; what became of it."""
     letter = await shown(client, sequence)
     if letter.cut:
-        raise UserError(f"dead letter {sequence} holds only the beginning of a message that was too large; publish it anew")
+        raise UserError(
+            f"dead letter {sequence} holds only the beginning of a message that was too large; publish it anew"
+        )
     if not letter.subject:
         raise UserError(f"dead letter {sequence} does not tell its subject; it cannot be published again")
     headers = {"traceparent": letter.traceparent} if letter.traceparent else {}

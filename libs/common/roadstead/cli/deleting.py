@@ -35,7 +35,9 @@ async def delete_documents(
     return await _delete(client, held, cascade=cascade, wait=wait, timeout=timeout)
 
 
-async def _existing(client: Client, document: Document, documents: Sequence[Document]) -> dict[str, Any] | None:
+async def _existing(
+    client: Client, document: Document, documents: Sequence[Document]
+) -> dict[str, Any] | None:
     """The resource that a document names; None when there is none."""
     word = str(document.metadata.get("id") or document.name)
     network = await _network(client, document, documents)
@@ -122,7 +124,9 @@ async def _ask(
     loop = asyncio.get_running_loop()
     while True:
         try:
-            await client.api(kind, "delete", {"id": ident, "cascade": cascade}, region=region, project=project)
+            await client.api(
+                kind, "delete", {"id": ident, "cascade": cascade}, region=region, project=project
+            )
         except Refused as error:
             if error.http == 404:
                 return

@@ -49,7 +49,9 @@ def _section(text: Text, title: str, value: Mapping[str, Any]) -> None:
     if not value:
         return
     text.append(f"\n\n{title}\n", "bold")
-    lines = yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True, default_flow_style=False).splitlines()
+    lines = yaml.safe_dump(
+        dict(value), sort_keys=False, allow_unicode=True, default_flow_style=False
+    ).splitlines()
     text.append("\n".join(f"  {line}" for line in lines))
 
 
@@ -72,7 +74,10 @@ def chain_lines(reply: Mapping[str, Any]) -> Iterator[Text]:
             yield Text("    → ") + write_text(write)
     for intent in reply.get("pending", ()):
         if not intent.get("answered"):
-            yield Text(f"asked at {intent.get('at')}, no answer seen: {intent.get('service')} {intent.get('verb')}", "yellow")
+            yield Text(
+                f"asked at {intent.get('at')}, no answer seen: {intent.get('service')} {intent.get('verb')}",
+                "yellow",
+            )
 
 
 def _decision_line(decision: Mapping[str, Any]) -> Text:
@@ -88,8 +93,13 @@ def _decision_line(decision: Mapping[str, Any]) -> Text:
 
 def write_text(write: Mapping[str, Any]) -> Text:
     """One write to the cloud: service, request, outcome, and the request id that the cloud's own logs know it by."""
-    text = Text(f"{write.get('service')} {write.get('method') or ''} {write.get('path') or write.get('verb')}  ")
-    text.append(str(write.get("outcome")), "red" if write.get("outcome") not in ("ok", "done", "accepted") else "green")
+    text = Text(
+        f"{write.get('service')} {write.get('method') or ''} {write.get('path') or write.get('verb')}  "
+    )
+    text.append(
+        str(write.get("outcome")),
+        "red" if write.get("outcome") not in ("ok", "done", "accepted") else "green",
+    )
     if write.get("destructive"):
         text.append(" destructive", "bold red")
     if write.get("openstackRequestId"):

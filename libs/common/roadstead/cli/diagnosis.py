@@ -65,7 +65,9 @@ async def diagnose(context: Context) -> list[Line]:
             lines += [line async for line in keys(client, context)]
             lines += [line async for line in regions(client)]
     except UserError as error:
-        lines.append(Line("bus", State.WRONG, str(error), "start the broker, or correct the context's natsUrl"))
+        lines.append(
+            Line("bus", State.WRONG, str(error), "start the broker, or correct the context's natsUrl")
+        )
         lines += [line async for line in database(context)]
     return lines
 
@@ -75,7 +77,12 @@ async def bus(client: Client) -> AsyncIterator[Line]:
     try:
         await client.nats.flush(timeout=2)
     except (nats.errors.Error, TimeoutError):
-        yield Line("bus", State.WRONG, "the broker took the connection and answers no ping", "look at the broker's log")
+        yield Line(
+            "bus",
+            State.WRONG,
+            "the broker took the connection and answers no ping",
+            "look at the broker's log",
+        )
         return
     took = (time.monotonic() - began) * 1000
     version = client.nats.connected_server_version
@@ -95,16 +102,29 @@ async def streams(client: Client) -> AsyncIterator[Line]:
         row = rows[name]
         if row.get("missing"):
             bad = True
-            yield Line(f"stream {name}", State.WRONG, "it is not there", "start a service; each makes what is missing")
+            yield Line(
+                f"stream {name}",
+                State.WRONG,
+                "it is not there",
+                "start a service; each makes what is missing",
+            )
         elif "hidden" in row:
             bad = True
             yield Line(
-                f"stream {name}", State.WRONG, f"it cannot be looked at: {row['hidden']}", "use the operator's context"
+                f"stream {name}",
+                State.WRONG,
+                f"it cannot be looked at: {row['hidden']}",
+                "use the operator's context",
             )
         elif float(row["share"]) >= FULL_WARNING:
             bad = True
             state = State.WRONG if float(row["share"]) >= FULL_WRONG else State.WARNING
-            yield Line(f"stream {name}", state, f"it is {row['full']} full", "raise its size limit, or remove what is old")
+            yield Line(
+                f"stream {name}",
+                state,
+                f"it is {row['full']} full",
+                "raise its size limit, or remove what is old",
+            )
     if not bad:
         total = sum(int(row["messages"]) for row in rows.values())
         yield Line("streams", State.OK, f"all {len(rows)} are there, {total} messages")
@@ -118,7 +138,9 @@ async def services(client: Client) -> AsyncIterator[Line]:
         except Refused:
             answering.append(name)  # it knows no such request, and says so: it lives
         except UserError:
-            yield Line(f"service {name}", State.WRONG, "it does not answer", f"start it; see `roadstead logs {name}`")
+            yield Line(
+                f"service {name}", State.WRONG, "it does not answer", f"start it; see `roadstead logs {name}`"
+            )
         else:
             answering.append(name)
     if answering:
@@ -133,7 +155,10 @@ async def consumers(client: Client) -> AsyncIterator[Line]:
                 info = await client.js.consumer_info(consumer.stream, consumer.durable)
             except nats.js.errors.NotFoundError:
                 yield Line(
-                    f"consumer {consumer.durable}", State.WRONG, "it is not there", f"start the {service} service"
+                    f"consumer {consumer.durable}",
+                    State.WRONG,
+                    "it is not there",
+                    f"start the {service} service",
                 )
                 continue
             except (nats.errors.Error, TimeoutError):
@@ -156,7 +181,9 @@ async def dead_letters(client: Client) -> AsyncIterator[Line]:
     except (nats.js.errors.NotFoundError, nats.errors.Error, TimeoutError):
         return
     if count:
-        yield Line("dead letters", State.WARNING, f"{count} messages were refused", "`roadstead dlq list` tells why")
+        yield Line(
+            "dead letters", State.WARNING, f"{count} messages were refused", "`roadstead dlq list` tells why"
+        )
     else:
         yield Line("dead letters", State.OK, "none")
 
@@ -165,7 +192,12 @@ async def database(context: Context) -> AsyncIterator[Line]:
     from roadstead.store.postgres import PostgresStore  # SQLAlchemy takes long to import
 
     if context.database_url is None:
-        yield Line("database", State.INFO, "not looked at: the context names none", "set databaseUrl in an operator's context")
+        yield Line(
+            "database",
+            State.INFO,
+            "not looked at: the context names none",
+            "set databaseUrl in an operator's context",
+        )
         return
     told = False
     for name in service_modules():
@@ -180,7 +212,12 @@ async def database(context: Context) -> AsyncIterator[Line]:
             yield Line(f"schema {name}", State.WRONG, str(error), "run `roadstead migrate`")
         except (StoreUnavailable, OSError) as error:
             text = str(error) or type(error).__name__
-            yield Line("database", State.WRONG, f"it does not answer: {text}", "start PostgreSQL, or correct databaseUrl")
+            yield Line(
+                "database",
+                State.WRONG,
+                f"it does not answer: {text}",
+                "start PostgreSQL, or correct databaseUrl",
+            )
             return
         finally:
             await store.close()
@@ -189,7 +226,12 @@ async def database(context: Context) -> AsyncIterator[Line]:
 
 async def keys(client: Client, context: Context) -> AsyncIterator[Line]:
     if context.seal_key_file is None:
-        yield Line("keys", State.INFO, "not looked at: the context names none", "set sealKeyFile in an operator's context")
+        yield Line(
+            "keys",
+            State.INFO,
+            "not looked at: the context names none",
+            "set sealKeyFile in an operator's context",
+        )
         return
     path = Path(context.seal_key_file).expanduser()
     try:
@@ -208,7 +250,10 @@ async def keys(client: Client, context: Context) -> AsyncIterator[Line]:
             closed += 1
     if closed:
         yield Line(
-            "keys", State.WRONG, f"{closed} of {len(messages)} credentials cannot be opened", "add the key that sealed them"
+            "keys",
+            State.WRONG,
+            f"{closed} of {len(messages)} credentials cannot be opened",
+            "add the key that sealed them",
         )
     else:
         yield Line("keys", State.OK, f"they open all {len(messages)} credentials")
@@ -221,7 +266,9 @@ async def regions(client: Client) -> AsyncIterator[Line]:
         yield Line("regions", State.WRONG, str(error), "start the identity service")
         return
     if not found:
-        yield Line("regions", State.INFO, "none is registered", "`roadstead region configure`, then `register`")
+        yield Line(
+            "regions", State.INFO, "none is registered", "`roadstead region configure`, then `register`"
+        )
     for document in found:
         name = document["metadata"].get("name")
         status, ident = status_of(document), document["metadata"]["id"]

@@ -115,7 +115,9 @@ def _document(value: Any, where: str) -> Document:
         raise UserError(f"{where}: a {kind} cannot be applied; only {', '.join(STORED)}", 2)
     unknown = sorted(str(name) for name in value if name not in FIELDS | SHOWN_ONLY)
     if unknown:
-        raise UserError(f"{where}: unknown field {', '.join(unknown)}; a document has kind, metadata and spec", 2)
+        raise UserError(
+            f"{where}: unknown field {', '.join(unknown)}; a document has kind, metadata and spec", 2
+        )
     for name in ("metadata", "spec"):
         if not isinstance(value.get(name, {}), dict):
             raise UserError(f"{where}: {name} must be a mapping", 2)
@@ -137,7 +139,9 @@ def refuse_repeated(documents: Sequence[Document]) -> None:
         network = document.metadata.get("networkId") or _network_word(document.spec)
         key = (document.kind, document.name or str(document.metadata.get("id")), str(network))
         if key in seen:
-            raise UserError(f"{document.where} names {document.label} again, which is in {seen[key].where}", 2)
+            raise UserError(
+                f"{document.where} names {document.label} again, which is in {seen[key].where}", 2
+            )
         seen[key] = document
 
 

@@ -47,7 +47,9 @@ class Following:
         """The owner's word on one resource."""
         region, project, kind, ident = target
         try:
-            await self.take("", await self._client.api(kind, "get", {"id": ident}, region=region, project=project))
+            await self.take(
+                "", await self._client.api(kind, "get", {"id": ident}, region=region, project=project)
+            )
         except Refused as error:
             if error.http != 404:
                 raise
@@ -86,7 +88,9 @@ class Following:
 async def following(client: Client, places: set[tuple[str, str]]) -> AsyncIterator[Following]:
     """STATUS of these (region, project) from now on; `*` stands for all."""
     found = Following(client)
-    subscriptions = [await client.follow(f"status.{region}.{project}.>", found.take) for region, project in sorted(places)]
+    subscriptions = [
+        await client.follow(f"status.{region}.{project}.>", found.take) for region, project in sorted(places)
+    ]
     try:
         yield found
     finally:

@@ -32,7 +32,9 @@ ORDER = (
 )
 # Kinds of these two names come with a later release; what is asked about them is answered by nobody yet.
 STORED = tuple(kind for kind in ORDER if kind not in ("image", "sshcertificateauthority"))
-_WORDS = {plural: kind for kind, plural in PLURALS.items()} | SHORT | {kind: kind for kind in KINDS + INVENTORIES}
+_WORDS = (
+    {plural: kind for kind, plural in PLURALS.items()} | SHORT | {kind: kind for kind in KINDS + INVENTORIES}
+)
 
 
 def kind_of(word: str) -> str:

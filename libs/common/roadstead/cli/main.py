@@ -58,9 +58,9 @@ app.add_typer(region.group, name="region")
 app.add_typer(dlq.group, name="dlq")
 app.add_typer(small.ids, name="id")
 app.command()(small.version)
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)(
-    small.cloudsim
-)
+app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False
+)(small.cloudsim)
 
 
 def hoisted(arguments: Sequence[str]) -> list[str]:

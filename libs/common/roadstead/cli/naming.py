@@ -86,7 +86,9 @@ def member_servers(document: Document) -> Iterator[tuple[Path, str]]:
     for path, member in _matches({"spec": document.spec}, pattern):
         if isinstance(member, Mapping) and "server" in member:
             if "address" in member:
-                raise UserError(f"{document.where}: {dotted(path)} has both server and address; leave one out", 2)
+                raise UserError(
+                    f"{document.where}: {dotted(path)} has both server and address; leave one out", 2
+                )
             yield path, str(member["server"])
 
 

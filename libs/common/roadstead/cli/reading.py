@@ -31,7 +31,9 @@ def status_of(document: Document) -> str:
 def is_provisioned(document: Document) -> bool:
     """The newest accepted spec is realized."""
     status, metadata = document.get("status", {}), document.get("metadata", {})
-    return status_of(document) == "provisioned" and status.get("observedGeneration") == metadata.get("generation")
+    return status_of(document) == "provisioned" and status.get("observedGeneration") == metadata.get(
+        "generation"
+    )
 
 
 def has_failed(document: Document) -> bool:
@@ -61,7 +63,9 @@ def age_of(document: Document) -> str:
     since = condition(document, "Available").get("lastTransitionTime")
     if not since:
         return "-"
-    return span_text((datetime.now(UTC) - datetime.fromisoformat(str(since).replace("Z", "+00:00"))).total_seconds())
+    return span_text(
+        (datetime.now(UTC) - datetime.fromisoformat(str(since).replace("Z", "+00:00"))).total_seconds()
+    )
 
 
 def span_text(seconds: float) -> str:
@@ -107,7 +111,14 @@ def columns(kind: str, documents: Sequence[Document]) -> tuple[list[str], list[l
             for title, path in extra
         ]
         rows.append(
-            [metadata.get("name"), metadata.get("id"), status_of(document), *more, age_of(document), message_of(document)]
+            [
+                metadata.get("name"),
+                metadata.get("id"),
+                status_of(document),
+                *more,
+                age_of(document),
+                message_of(document),
+            ]
         )
     return head, rows
 

@@ -34,9 +34,13 @@ POLL = 0.25
 NOBODYS_TYPE = "__DEFAULT__"  # the type that Cinder makes by itself; not meant to be offered
 
 
-def administrator(cloud: str | None, openrc: Path | None = None, clouds_yaml: Path | None = None) -> Administrator:
+def administrator(
+    cloud: str | None, openrc: Path | None = None, clouds_yaml: Path | None = None
+) -> Administrator:
     """Of a clouds.yaml entry, an openrc file, or the environment.  UserError when that names no cloud."""
-    from roadstead.cloud.sdk.administrator import SdkAdministrator  # openstacksdk takes half a second to import
+    from roadstead.cloud.sdk.administrator import (
+        SdkAdministrator,
+    )  # openstacksdk takes half a second to import
 
     try:
         if openrc is not None:
@@ -83,7 +87,11 @@ def values_of_file(path: Path) -> dict[str, str]:
 
 
 def values_of_environment() -> dict[str, str]:
-    return {name.removeprefix(VARIABLES): value for name, value in os.environ.items() if name.startswith(VARIABLES)}
+    return {
+        name.removeprefix(VARIABLES): value
+        for name, value in os.environ.items()
+        if name.startswith(VARIABLES)
+    }
 
 
 @dataclass(frozen=True)
@@ -161,7 +169,9 @@ async def until_ready(client: Client, region: str, within: float = READY_WITHIN)
         await asyncio.sleep(POLL)
 
 
-async def until_known(client: Client, region: str, kinds: Sequence[str], within: float = READY_WITHIN) -> None:
+async def until_known(
+    client: Client, region: str, kinds: Sequence[str], within: float = READY_WITHIN
+) -> None:
     """Return once the owners of the inventories know the region and can list what it offers."""
     deadline = asyncio.get_running_loop().time() + within
     for kind in kinds:

@@ -95,17 +95,23 @@ class Resolver:
         if document.kind == "region":
             ident = metadata.get("id") or metadata.get("regionId")
             if not ident:
-                raise UserError(f"{document.where}: a region needs metadata.id; `roadstead region register` makes one", 2)
+                raise UserError(
+                    f"{document.where}: a region needs metadata.id; `roadstead region register` makes one", 2
+                )
             return document.with_parts({**metadata, "id": ident, "regionId": ident}, document.spec)
         metadata.setdefault("regionId", context.region or context.need_region())
         metadata.setdefault("projectId", context.project or context.need_project())
         if "organizationId" not in metadata:
             if not context.organization:
-                raise UserError("no organization is chosen: give --organization ID, or set ROADSTEAD_ORGANIZATION", 2)
+                raise UserError(
+                    "no organization is chosen: give --organization ID, or set ROADSTEAD_ORGANIZATION", 2
+                )
             metadata["organizationId"] = context.organization
         return document.with_parts(metadata, document.spec)
 
-    async def _id_of(self, kind: str, word: str, region: str, project: str | None, network: str | None) -> str:
+    async def _id_of(
+        self, kind: str, word: str, region: str, project: str | None, network: str | None
+    ) -> str:
         if kind in INVENTORIES:
             return await self._offered(kind, word, region)
         if is_uuid(word):
@@ -132,7 +138,9 @@ class Resolver:
         if len(named) == 1:
             return named[0]
         if named:
-            raise UserError(f"{len(named)} entries of {kind} are named {word}; give one of the ids {', '.join(named)}")
+            raise UserError(
+                f"{len(named)} entries of {kind} are named {word}; give one of the ids {', '.join(named)}"
+            )
         known = ", ".join(sorted(str(entry.get("name")) for entry in entries)) or "nothing"
         raise UserError(f"the region offers no {kind} {word}; it offers: {known}")
 
@@ -154,13 +162,18 @@ class Resolver:
                     raise
                 return str(given).lower(), False
             return str(given).lower(), True
-        held = [d for d in await client.listing(kind, name=document.name, network=network)
-                if d["metadata"].get("name") == document.name]
+        held = [
+            d
+            for d in await client.listing(kind, name=document.name, network=network)
+            if d["metadata"].get("name") == document.name
+        ]
         if kind == "network":
             held = [d for d in held if "deletionTimestamp" not in d["metadata"]] or held
         if len(held) > 1:
             ids = ", ".join(d["metadata"]["id"] for d in held)
-            raise UserError(f"{document.where}: {len(held)} of kind {kind} are named {document.name}; set metadata.id to one of {ids}")
+            raise UserError(
+                f"{document.where}: {len(held)} of kind {kind} are named {document.name}; set metadata.id to one of {ids}"
+            )
         if held:
             return str(held[0]["metadata"]["id"]), True
         return id_for(kind, document.name, region=region, project=project, network=network), False

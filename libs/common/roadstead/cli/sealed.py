@@ -20,7 +20,10 @@ BATCH = 100
 def sealer_of(context: Context) -> Sealer:
     """UserError when the context knows no keys, or what it knows are none."""
     if not context.seal_key_file:
-        raise UserError(f"the context {context.name} names no sealing keys: set sealKeyFile in it, or ROADSTEAD_SEAL_KEY_FILE", 2)
+        raise UserError(
+            f"the context {context.name} names no sealing keys: set sealKeyFile in it, or ROADSTEAD_SEAL_KEY_FILE",
+            2,
+        )
     path = Path(context.seal_key_file).expanduser()
     try:
         return Sealer(keys_from_file(path))
@@ -32,7 +35,9 @@ def sealer_of(context: Context) -> Sealer:
 
 async def last_messages(client: Client, stream: str, subject: str) -> list[Any]:
     """The last message of each subject, in the order of the stream.  UserError when the stream may not be read."""
-    config = ConsumerConfig(deliver_policy=DeliverPolicy.LAST_PER_SUBJECT, inactive_threshold=30.0, mem_storage=True)
+    config = ConsumerConfig(
+        deliver_policy=DeliverPolicy.LAST_PER_SUBJECT, inactive_threshold=30.0, mem_storage=True
+    )
     found: list[Any] = []
     try:
         reader = await client.js.pull_subscribe(subject, stream=stream, config=config)
@@ -47,7 +52,9 @@ async def last_messages(client: Client, stream: str, subject: str) -> list[Any]:
     except nats.js.errors.NotFoundError:
         raise UserError(f"the stream {stream} is not there: a service makes it at its start") from None
     except (nats.errors.Error, TimeoutError) as error:
-        raise UserError(f"the stream {stream} cannot be read: {error or type(error).__name__}; see the user's rights") from None
+        raise UserError(
+            f"the stream {stream} cannot be read: {error or type(error).__name__}; see the user's rights"
+        ) from None
     return found
 
 

@@ -17,13 +17,16 @@ from roadstead.cli.output import Form, FormOption, emit, say, show_table
 from roadstead.cli.resolving import Resolved, Resolver
 
 FilesOption = Annotated[
-    list[Path] | None, typer.Option("--file", "-f", help="YAML or JSON; may be repeated; - is standard input.")
+    list[Path] | None,
+    typer.Option("--file", "-f", help="YAML or JSON; may be repeated; - is standard input."),
 ]
 
 
 def apply(
     files: FilesOption = None,
-    wait: Annotated[bool, typer.Option("--wait", "-w", help="Until all are provisioned; shows how it goes.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", "-w", help="Until all are provisioned; shows how it goes.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Resolve names and show; send nothing.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds for all of it.", min=1)] = 300.0,
     form: FormOption = Form.TABLE,
@@ -58,7 +61,13 @@ def _show_plan(form: Form, items: list[Resolved]) -> None:
     value = [{"kind": i.kind, **i.envelope(), "exists": i.exists, "waitsFor": dict(i.servers)} for i in items]
     if not emit(form, value):
         rows = [
-            (i.kind, i.name, i.id, "edit" if i.exists else "make", ", ".join(f"address of {w}" for w in i.servers))
+            (
+                i.kind,
+                i.name,
+                i.id,
+                "edit" if i.exists else "make",
+                ", ".join(f"address of {w}" for w in i.servers),
+            )
             for i in items
         ]
         show_table(("KIND", "NAME", "ID", "WOULD", "WAITS FOR"), rows)
@@ -88,11 +97,15 @@ def delete(
     async def work() -> None:
         async with connected() as client:
             if files:
-                gone = await delete_documents(client, read_documents(files), cascade=cascade, wait=wait, timeout=timeout)
+                gone = await delete_documents(
+                    client, read_documents(files), cascade=cascade, wait=wait, timeout=timeout
+                )
             else:
                 if not resource:
                     raise UserError(f"which {stored_kind(kind)}? Give its id or name", 2)
-                gone = await delete_one(client, stored_kind(kind), resource, cascade=cascade, wait=wait, timeout=timeout)
+                gone = await delete_one(
+                    client, stored_kind(kind), resource, cascade=cascade, wait=wait, timeout=timeout
+                )
             if not gone:
                 say("nothing of that exists")
 

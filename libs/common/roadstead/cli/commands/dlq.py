@@ -31,8 +31,12 @@ def listing(
 
     letters = asyncio.run(work())
     if not emit(form, [letter.summary() for letter in letters]):
-        rows: list[tuple[Any, ...]] = [(x.sequence, x.at, x.service, x.reason, x.subject, x.message) for x in letters]
-        show_table(("SEQUENCE", "AT", "SERVICE", "REASON", "SUBJECT", "MESSAGE"), rows, none="no message was refused")
+        rows: list[tuple[Any, ...]] = [
+            (x.sequence, x.at, x.service, x.reason, x.subject, x.message) for x in letters
+        ]
+        show_table(
+            ("SEQUENCE", "AT", "SERVICE", "REASON", "SUBJECT", "MESSAGE"), rows, none="no message was refused"
+        )
 
 
 @group.command()

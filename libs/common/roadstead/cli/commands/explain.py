@@ -13,7 +13,9 @@ from roadstead.cli.output import Form, FormOption, console, emit, say
 from roadstead.cli.reading import find, is_uuid, message_of, status_of
 from roadstead.subjects import NO_PROJECT
 
-LimitOption = Annotated[int, typer.Option("--limit", help="Newest entries that are looked at.", min=1, max=2000)]
+LimitOption = Annotated[
+    int, typer.Option("--limit", help="Newest entries that are looked at.", min=1, max=2000)
+]
 
 
 def why(

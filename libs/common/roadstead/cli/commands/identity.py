@@ -25,8 +25,12 @@ def identity() -> None:
 @group.command()
 def credentials(
     resource: ResourceArgument,
-    output: Annotated[Path | None, typer.Option("--file", "-f", help="Write the clouds.yaml there, for you alone.")] = None,
-    ssh_key: Annotated[Path | None, typer.Option("--ssh-key", help="Write the SSH private key there, for you alone.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Write the clouds.yaml there, for you alone.")
+    ] = None,
+    ssh_key: Annotated[
+        Path | None, typer.Option("--ssh-key", help="Write the SSH private key there, for you alone.")
+    ] = None,
     form: FormOption = Form.TABLE,
 ) -> None:
     """Show the client configuration (clouds.yaml) of an identity; secrets are on the screen unless a file is given.
@@ -51,7 +55,9 @@ def credentials(
             say(f"SSH private key written to {ssh_key}")
         if output is not None:
             write_private(output, config)
-            say(f"written; use it with: OS_CLIENT_CONFIG_FILE={output} openstack --os-cloud {reply.get('cloud')} server list")
+            say(
+                f"written; use it with: OS_CLIENT_CONFIG_FILE={output} openstack --os-cloud {reply.get('cloud')} server list"
+            )
         elif ssh_key is None and not emit(form, reply):
             print(config, end="")
 

@@ -25,7 +25,10 @@ def doctor(form: FormOption = Form.TABLE) -> None:
 
     lines = asyncio.run(diagnose(chosen.context()))
     if not emit(form, [line.as_dict() for line in lines]):
-        show_table(("CHECK", "STATE", "WHAT", "REMEDY"), [(li.what, li.state.value, li.text, li.remedy) for li in lines])
+        show_table(
+            ("CHECK", "STATE", "WHAT", "REMEDY"),
+            [(li.what, li.state.value, li.text, li.remedy) for li in lines],
+        )
     if any(line.state is State.WRONG for line in lines):
         raise typer.Exit(1)
 
@@ -54,7 +57,9 @@ def migrate(service: ServicesOption = None) -> None:
     except MigrationRefused as error:
         raise UserError(str(error)) from None
     except OSError as error:
-        raise UserError(f"the database does not answer: {error.strerror or error}; see databaseUrl of the context") from None
+        raise UserError(
+            f"the database does not answer: {error.strerror or error}; see databaseUrl of the context"
+        ) from None
     say(f"at the newest revision: {', '.join(names)}")
 
 

@@ -22,7 +22,9 @@ from roadstead.subjects import NO_PROJECT
 
 KindArgument = Annotated[str, typer.Argument(help="Kind of the resource; plural and short forms are known.")]
 ResourceArgument = Annotated[str, typer.Argument(help="Its id or name.", metavar="ID|NAME")]
-TagOption = Annotated[list[str] | None, typer.Option("--tag", help="NAME=VALUE; all given ones must be there.")]
+TagOption = Annotated[
+    list[str] | None, typer.Option("--tag", help="NAME=VALUE; all given ones must be there.")
+]
 
 
 def get(
@@ -31,7 +33,9 @@ def get(
     identity: Annotated[str, typer.Option(help="Only of this identity (id or name).")] = "",
     network: Annotated[str, typer.Option(help="Only of this network (id or name).")] = "",
     tag: TagOption = None,
-    all_projects: Annotated[bool, typer.Option("--all-projects", help="Of every project; operators only.")] = False,
+    all_projects: Annotated[
+        bool, typer.Option("--all-projects", help="Of every project; operators only.")
+    ] = False,
     form: FormOption = Form.TABLE,
 ) -> None:
     """Show resources, or what the region offers (flavor, image, volumeclass, externalnetwork).
@@ -71,7 +75,9 @@ async def _listed(
         entries = await client.listing(kind)
         chosen = [e for e in entries if word in ("", e.get("id"), e.get("name"))]
         if word and not chosen:
-            raise UserError(f"the region offers no {kind} {word}; `roadstead get {kind}` lists what it offers")
+            raise UserError(
+                f"the region offers no {kind} {word}; `roadstead get {kind}` lists what it offers"
+            )
         return chosen
     if word:
         return [await find(client, kind, word)]
@@ -95,7 +101,11 @@ def _show(form: Form, found: Mapping[str, list[dict[str, Any]]], several: bool) 
         for kind, items in found.items()
         for d in items
     ]
-    show_table(("KIND", "NAME", "ID", "STATUS", "MESSAGE"), rows, none="nothing is here yet; `roadstead apply -f FILE`")
+    show_table(
+        ("KIND", "NAME", "ID", "STATUS", "MESSAGE"),
+        rows,
+        none="nothing is here yet; `roadstead apply -f FILE`",
+    )
 
 
 def shaped(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +127,11 @@ def describe(kind: KindArgument, resource: ResourceArgument, form: FormOption = 
             document = await find(client, name, resource)
             region, project = _place(document)
             history = await client.api(
-                name, "history", {"id": document["metadata"]["id"], "limit": 20}, region=region, project=project
+                name,
+                "history",
+                {"id": document["metadata"]["id"], "limit": 20},
+                region=region,
+                project=project,
             )
             entries = history.get("entries", [])
             if not emit(form, {**document, "history": entries}):
@@ -219,7 +233,9 @@ async def _until(client: Client, kind: str, word: str, goal: Goal, timeout: floa
                 and held["status"].get("code") not in TRANSIENT
                 and held["status"].get("observedGeneration") == held["metadata"]["generation"]
             ):
-                raise UserError(f"{kind} {name}: {message_of(held)}; `roadstead why {kind} {target[3]}` tells more")
+                raise UserError(
+                    f"{kind} {name}: {message_of(held)}; `roadstead why {kind} {target[3]}` tells more"
+                )
             return is_provisioned(held)
 
         def show() -> None:
@@ -231,7 +247,9 @@ async def _until(client: Client, kind: str, word: str, goal: Goal, timeout: floa
 
         with board.shown():
             if not await known.until({target: stands}, show, asyncio.get_running_loop().time() + timeout):
-                raise UserError(f"{kind} {name} is not {goal.value} after {timeout:g} s; `roadstead why {kind} {target[3]}`")
+                raise UserError(
+                    f"{kind} {name} is not {goal.value} after {timeout:g} s; `roadstead why {kind} {target[3]}`"
+                )
 
 
 def replace_context(client: Client, region: str, project: str) -> Client:

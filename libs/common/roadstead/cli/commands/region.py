@@ -45,9 +45,15 @@ Text = str | None
 def configure(
     cloud: CloudOption = None,
     openrc: OpenrcOption = None,
-    output: Annotated[Path | None, typer.Option("--file", "-f", help="Write the variables there, for you alone.")] = None,
-    mode: Annotated[Mode, typer.Option(help="Make what is missing, or only use what is given.")] = Mode.CREATE,
-    prefix: Annotated[str, typer.Option(help="Name of the deployment; different ones may share a cloud.")] = "unikorn-openstack",
+    output: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Write the variables there, for you alone.")
+    ] = None,
+    mode: Annotated[
+        Mode, typer.Option(help="Make what is missing, or only use what is given.")
+    ] = Mode.CREATE,
+    prefix: Annotated[
+        str, typer.Option(help="Name of the deployment; different ones may share a cloud.")
+    ] = "unikorn-openstack",
     domain_id: Annotated[Text, typer.Option(help="Domain to use.")] = None,
     domain_name: Annotated[Text, typer.Option(help="Name of the domain; the prefix when left out.")] = None,
     project_id: Annotated[Text, typer.Option(help="Project to use (existing mode).")] = None,
@@ -55,14 +61,25 @@ def configure(
     user_id: Annotated[Text, typer.Option(help="User to use (existing mode).")] = None,
     user_name: Annotated[Text, typer.Option(help="Name of the provider user.")] = None,
     password_file: Annotated[
-        Path | None, typer.Option(help=f"File with the user's password; else {PASSWORD}; else one is made for a new user.")
+        Path | None,
+        typer.Option(
+            help=f"File with the user's password; else {PASSWORD}; else one is made for a new user."
+        ),
     ] = None,
     rotate: Annotated[bool, typer.Option("--rotate", help="Give an existing user a new password.")] = False,
-    domain_role: Annotated[list[str] | None, typer.Option(help="Roles on the domain, instead of the usual.")] = None,
-    project_role: Annotated[list[str] | None, typer.Option(help="Roles on the project, instead of the usual.")] = None,
-    legacy_member_role: Annotated[bool, typer.Option("--legacy-member-role", help="Also the role _member_.")] = False,
+    domain_role: Annotated[
+        list[str] | None, typer.Option(help="Roles on the domain, instead of the usual.")
+    ] = None,
+    project_role: Annotated[
+        list[str] | None, typer.Option(help="Roles on the project, instead of the usual.")
+    ] = None,
+    legacy_member_role: Annotated[
+        bool, typer.Option("--legacy-member-role", help="Also the role _member_.")
+    ] = False,
     create_roles: Annotated[bool, typer.Option(help="Make roles that the cloud lacks.")] = True,
-    external_network: Annotated[Text, typer.Option(help="Id of the external network; else the first one.")] = None,
+    external_network: Annotated[
+        Text, typer.Option(help="Id of the external network; else the first one.")
+    ] = None,
     flavor: Annotated[Text, typer.Option(help="Id of a flavor, handed on.")] = None,
     image: Annotated[Text, typer.Option(help="Id of an image, handed on.")] = None,
 ) -> None:
@@ -98,7 +115,9 @@ def configure(
     if output is None:
         print(shell_text(made.values), end="")
     else:
-        say(f"written to {output}; next: roadstead region register NAME --credentials {output} --create-secret")
+        say(
+            f"written to {output}; next: roadstead region register NAME --credentials {output} --create-secret"
+        )
 
 
 def _password(path: Path | None) -> str | None:
@@ -114,16 +133,28 @@ def _password(path: Path | None) -> str | None:
 def register(
     name: Annotated[str, typer.Argument(help="Display name of the region.")],
     credentials: Annotated[
-        Path | None, typer.Option("--credentials", help="File of `region configure`; else the ROADSTEAD_CLOUD_ variables.")
+        Path | None,
+        typer.Option(
+            "--credentials", help="File of `region configure`; else the ROADSTEAD_CLOUD_ variables."
+        ),
     ] = None,
-    create_secret: Annotated[bool, typer.Option("--create-secret", help="Hand over the credential too.")] = False,
+    create_secret: Annotated[
+        bool, typer.Option("--create-secret", help="Hand over the credential too.")
+    ] = False,
     auth_url: Annotated[Text, typer.Option(help="Keystone's address; else that of the credentials.")] = None,
     namespace: Annotated[str, typer.Option(help="Namespace in the secret's name.")] = "roadstead",
-    secret_name: Annotated[Text, typer.Option(help="Name of the secret; NAME-credential when left out.")] = None,
-    region_id: Annotated[Text, typer.Option(help="Id of the region; follows from address and name when left out.")] = None,
-    only_organization: Annotated[list[str] | None, typer.Option(help="Seen by these organizations alone.")] = None,
+    secret_name: Annotated[
+        Text, typer.Option(help="Name of the secret; NAME-credential when left out.")
+    ] = None,
+    region_id: Annotated[
+        Text, typer.Option(help="Id of the region; follows from address and name when left out.")
+    ] = None,
+    only_organization: Annotated[
+        list[str] | None, typer.Option(help="Seen by these organizations alone.")
+    ] = None,
     volume_class: Annotated[
-        list[str] | None, typer.Option(help="Volume type to offer, by id; with --cloud or --openrc also by name, or all.")
+        list[str] | None,
+        typer.Option(help="Volume type to offer, by id; with --cloud or --openrc also by name, or all."),
     ] = None,
     algorithm: Annotated[Text, typer.Option(help="Balancing method; SOURCE_IP_PORT for OVN.")] = None,
     flavor: Annotated[Text, typer.Option(help="Offer this flavor alone, by id.")] = None,
@@ -172,7 +203,9 @@ def _classes(words: list[str], offer: Offer | None) -> tuple[str, ...]:
     if offer is not None:
         return offer.classes(words)
     if "all" in words:
-        raise UserError("--volume-class all needs --cloud or --openrc, to ask the cloud for its volume types", 2)
+        raise UserError(
+            "--volume-class all needs --cloud or --openrc, to ask the cloud for its volume types", 2
+        )
     return tuple(words)
 
 
@@ -188,7 +221,9 @@ def listing(form: FormOption = Form.TABLE) -> None:
             items = await client.listing("region", allRegions=True)
         if not emit(form, items):
             head, rows = columns("region", items)
-            show_table(head, rows, none="no region is registered; `roadstead region configure`, then `register`")
+            show_table(
+                head, rows, none="no region is registered; `roadstead region configure`, then `register`"
+            )
 
     asyncio.run(work())
 
@@ -197,9 +232,12 @@ def listing(form: FormOption = Form.TABLE) -> None:
 def check(
     region: Annotated[str, typer.Argument(help="Its id or name.")],
     credentials: Annotated[
-        Path | None, typer.Option("--credentials", help="File of `region configure`; else the sealed ones of the bus.")
+        Path | None,
+        typer.Option("--credentials", help="File of `region configure`; else the sealed ones of the bus."),
     ] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="Make a probe identity and more, and remove it again.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Make a probe identity and more, and remove it again.")
+    ] = False,
     form: FormOption = Form.TABLE,
 ) -> None:
     """Look for what a cloud hides or refuses; exit status 1 when something cannot work.
@@ -215,11 +253,14 @@ def check(
             return await check_region(client, chosen.context(), held, values, deep=deep)
 
     findings = asyncio.run(work())
-    value = [{"code": f.code, "severity": f.severity.value, "message": f.message, "remedy": f.remedy} for f in findings]
+    value = [
+        {"code": f.code, "severity": f.severity.value, "message": f.message, "remedy": f.remedy}
+        for f in findings
+    ]
     if not emit(form, value):
         rows = [(f.severity.value, f.code, f.message, f.remedy) for f in findings]
-        show_table(("SEVERITY", "CODE", "WHAT", "REMEDY"), rows, none="nothing to find: all that was looked at fits")
+        show_table(
+            ("SEVERITY", "CODE", "WHAT", "REMEDY"), rows, none="nothing to find: all that was looked at fits"
+        )
     if any(f.severity.value == "error" for f in findings):
         raise typer.Exit(1)
-
-

@@ -15,7 +15,9 @@ from roadstead.cli.naming import hidden_identity, id_for
 from roadstead.cli.output import say
 from roadstead.cli.reading import is_uuid
 
-ids = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Ids that follow from names, and new ones.")
+ids = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Ids that follow from names, and new ones."
+)
 
 
 @ids.command("new")
@@ -60,7 +62,15 @@ def of(
     """
     context = chosen.context()
     place = _uuid(network) if network else None
-    say(id_for(stored_kind(kind), name, region=context.need_region(), project=context.need_project(), network=place))
+    say(
+        id_for(
+            stored_kind(kind),
+            name,
+            region=context.need_region(),
+            project=context.need_project(),
+            network=place,
+        )
+    )
 
 
 def _uuid(text: str) -> str:

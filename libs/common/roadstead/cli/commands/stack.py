@@ -32,15 +32,27 @@ DETACHED_READY_WITHIN = 180.0
 STYLES = {"ready": "green", "crash": "bold red", "end": "dim", "step": ""}
 
 CloudOption = Annotated[
-    str, typer.Option(help="simulator, or a cloud of clouds.yaml whose administrator is in it.", show_default=True)
+    str,
+    typer.Option(
+        help="simulator, or a cloud of clouds.yaml whose administrator is in it.", show_default=True
+    ),
 ]
 
 
 def up(
     cloud: CloudOption = SIMULATOR,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Leave it running in the background.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Leave it running in the background.")
+    ] = False,
+    bare: Annotated[
+        bool,
+        typer.Option("--bare", help="Only broker and database with its schemas: for `roadstead rebuild`."),
+    ] = False,
     quickstart: Annotated[
-        bool, typer.Option("--quickstart", help="Register the cloud as a region and apply examples/quickstart.yaml.")
+        bool,
+        typer.Option(
+            "--quickstart", help="Register the cloud as a region and apply examples/quickstart.yaml."
+        ),
     ] = False,
 ) -> None:
     """Start the local stack: broker, database, every service, and a simulated cloud.
@@ -51,8 +63,10 @@ def up(
 
     home = find_home()
     refuse_second(home)
+    if bare and quickstart:
+        raise UserError("--bare starts no service that could make the quickstart; leave one of both out", 2)
     if detach:
-        _detached(home, cloud)
+        _detached(home, cloud, bare)
         if quickstart:
             from roadstead.cli.stack.quickstart import run_quickstart
 
@@ -63,7 +77,7 @@ def up(
         from roadstead.cli.stack.quickstart import after_start
 
         after = after_start(home, cloud)
-    asyncio.run(serve(home, cloud, said, after))
+    asyncio.run(serve(home, cloud, said, after, bare=bare))
 
 
 def said(sort: str, text: str) -> None:
@@ -72,10 +86,10 @@ def said(sort: str, text: str) -> None:
     sys.stdout.flush()
 
 
-def _detached(home: Home, cloud: str) -> None:
+def _detached(home: Home, cloud: str, bare: bool) -> None:
     home.make()
     log = home.log("stack")
-    command = [sys.executable, "-m", "roadstead.cli", "up", "--cloud", cloud]
+    command = [sys.executable, "-m", "roadstead.cli", "up", "--cloud", cloud, *(["--bare"] if bare else [])]
     with log.open("wb") as output:
         child = subprocess.Popen(
             command,
@@ -105,7 +119,10 @@ def _detached(home: Home, cloud: str) -> None:
 
 def down(
     wipe: Annotated[
-        bool, typer.Option("--wipe", help="Also remove its data: messages, rows, the simulated cloud, credentials.")
+        bool,
+        typer.Option(
+            "--wipe", help="Also remove its data: messages, rows, the simulated cloud, credentials."
+        ),
     ] = False,
 ) -> None:
     """End the local stack that runs in this folder, and nothing else.

@@ -29,7 +29,9 @@ def service_modules() -> dict[str, str]:
     order = ["identity", "network", "compute", "volumes", "loadbalancer", "monitor"]
     found = {ep.name: ep.value.partition(":")[0] for ep in entry_points(group="roadstead.services")}
     if not found:
-        raise UserError("no service is installed: run `make setup`, or install the roadstead-... distributions")
+        raise UserError(
+            "no service is installed: run `make setup`, or install the roadstead-... distributions"
+        )
     found = {name: module for name, module in found.items() if find_spec(module) is not None}
     names = sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
     return {name: found[name].removesuffix(".__main__") for name in names}
@@ -83,9 +85,7 @@ class Blueprint:
         self._ports = Ports(home.ports)
         lifeline = shutil.which("setpriv") is not None
         self.nats = NatsServer(home.nats, self._ports.take("nats", NATS_PORT), die_with_parent=lifeline)
-        self.postgres = PostgresServer(
-            home.postgres, self._ports.take("postgres"), die_with_parent=lifeline
-        )
+        self.postgres = PostgresServer(home.postgres, self._ports.take("postgres"), die_with_parent=lifeline)
         modules = service_modules()
         self.services = {name: modules[name] for name in (only or modules)}
         self.schemas = list(modules)
@@ -108,9 +108,11 @@ class Blueprint:
             organization=ORGANIZATION,
         )
 
-    def stages(self, migrate: Callable[[], Awaitable[None]]) -> list[Stage]:
-        """Broker and database, then the schemas, then everything else at once."""
+    def stages(self, migrate: Callable[[], Awaitable[None]], *, bare: bool = False) -> list[Stage]:
+        """Broker and database, then the schemas, then everything else at once (bare: nothing else)."""
         ground = [ServerPart("nats", self.nats), ServerPart("postgres", self.postgres)]
+        if bare:
+            return [Stage(ground, migrate, "schemas")]
         upper = [self._service(name, module) for name, module in self.services.items()]
         if self.cloud == SIMULATOR:
             upper.insert(0, self._simulator())

@@ -124,7 +124,9 @@ class Child:
 
     def begin(self) -> None:
         # The kernel ends it with the supervisor, should that be killed; asked from the main thread, whose end is what counts.
-        lifeline = ["setpriv", "--pdeathsig", self._end_signal.name[3:], "--"] if shutil.which("setpriv") else []
+        lifeline = (
+            ["setpriv", "--pdeathsig", self._end_signal.name[3:], "--"] if shutil.which("setpriv") else []
+        )
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*lifeline, *self.command],

@@ -54,9 +54,7 @@ async def run_quickstart(home: Home, cloud: str) -> None:
     write_context(home.context, context)
     async with connected(context) as client:
         await until_known(client, region, ("flavor", "image", "volumeclass", "externalnetwork"))
-        done = await apply_documents(
-            client, example(), Applying(wait=True, timeout=PROVISIONED_WITHIN)
-        )
+        done = await apply_documents(client, example(), Applying(wait=True, timeout=PROVISIONED_WITHIN))
         say_next({item.name: item.id for item in done if item.kind == "server"})
 
 

@@ -53,10 +53,10 @@ def prepare(home: Home, cloud: str, say: Say) -> Blueprint:
     return Blueprint(home, cloud)
 
 
-async def serve(home: Home, cloud: str, say: Say, after: After | None = None) -> None:
+async def serve(home: Home, cloud: str, say: Say, after: After | None = None, *, bare: bool = False) -> None:
     """Start everything, keep it running until SIGINT or SIGTERM, end it in order.
 
-    after: runs once all is ready; its UserError is said and leaves the stack running.  UserError when a part cannot start.
+    bare: broker and database alone.  after: runs once all is ready; its UserError is said and leaves the stack running.  UserError when a part cannot start.
     """
     stop = asyncio.Event()
     plan = prepare(home, cloud, say)
@@ -71,7 +71,7 @@ async def serve(home: Home, cloud: str, say: Say, after: After | None = None) ->
         write_context(home.context, context)
         await migrate_schemas(plan.postgres.url, plan.schemas)
 
-    supervisor = Supervisor(plan.stages(migrate), state, home.state, say)
+    supervisor = Supervisor(plan.stages(migrate, bare=bare), state, home.state, say)
     listen(stop, supervisor)
     try:
         await first_of(stop, run(supervisor, plan, say, after))

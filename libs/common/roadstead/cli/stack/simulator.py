@@ -101,9 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(str(error), file=sys.stderr)
         return 1
     try:
-        front = Front(
-            cloud or Cloud(settings=SimSettings(log_limit=CALLS_KEPT)), "127.0.0.1", given.port
-        )
+        front = Front(cloud or Cloud(settings=SimSettings(log_limit=CALLS_KEPT)), "127.0.0.1", given.port)
     except OSError as error:
         print(f"port {given.port} cannot be bound: {error.strerror}", file=sys.stderr)
         return 1

@@ -157,7 +157,10 @@ class Supervisor:
         state.note = said
         watched.again_at = self._now() + watched.back_off
         watched.waiting = True
-        self.say("crash", f"{watched.part.name:<13} {how}; again in {watched.back_off:g} s: {said} ({watched.part.log})")
+        self.say(
+            "crash",
+            f"{watched.part.name:<13} {how}; again in {watched.back_off:g} s: {said} ({watched.part.log})",
+        )
         watched.back_off = min(watched.back_off * 2, BACK_OFF_MAX)
 
     def _again(self, watched: _Watched) -> None:
@@ -176,7 +179,9 @@ class Supervisor:
             await asyncio.sleep(POLL / 4)
         for watched in parts:
             if watched.part.is_running():
-                self.say("crash", f"{watched.part.name:<13} did not end in {self.end_within:g} s and is killed")
+                self.say(
+                    "crash", f"{watched.part.name:<13} did not end in {self.end_within:g} s and is killed"
+                )
                 watched.part.kill()
             elif watched.state.state != "stopped":
                 self.say("end", f"{watched.part.name:<13} stopped")
