@@ -128,7 +128,7 @@ async def test_architecture_3_2_a_broker_restored_from_an_older_copy_takes_nothi
         copy.rename(store)
         stack.nats.start()
 
-    mark, end = stack.cloud.sequence, await people.end_of("SPEC")
+    mark, end = stack.cloud.sequence + 1, await people.end_of("SPEC")
     await stack.do(put_back)
     assert await people.end_of("SPEC") < end
     await edits.settled()
