@@ -14,7 +14,7 @@ from nats.js import JetStreamContext
 
 from roadstead.cli import chosen, tracing
 from roadstead.cli.context import Context
-from roadstead.cli.failures import Refused, UserError
+from roadstead.cli.failures import Refused, UserError, words_of
 from roadstead.cli.kinds import INVENTORIES, has_project
 from roadstead.subjects import NO_PROJECT, OWNERS, api_subject
 
@@ -100,7 +100,7 @@ class Client:
             ack = await self.js.publish(subject, body, headers=dict(headers))
         except (nats.errors.Error, TimeoutError) as error:
             raise UserError(
-                f"the broker did not store the message: {error or type(error).__name__}; it is safe to try again"
+                f"the broker did not store the message: {words_of(error)}; it is safe to try again"
             ) from None
         return int(ack.seq)
 

@@ -168,4 +168,4 @@ def _of_environment(context: Context, environment: Mapping[str, str]) -> Context
         found["nkey_seed_file"] = seed
     if bare and (prefix := environment.get("ROADSTEAD_NATS_INBOX_PREFIX")):
         found["inbox_prefix"] = prefix
-    return replace(context, **found)  # type: ignore[arg-type]  # every field but the name is a text
+    return replace(context, **found)

@@ -10,7 +10,7 @@ import orjson
 from nats.js.api import ConsumerConfig, DeliverPolicy
 
 from roadstead.cli.client import Client
-from roadstead.cli.failures import UserError
+from roadstead.cli.failures import UserError, words_of
 from roadstead.clock import iso
 
 STREAM = "DLQ"
@@ -103,7 +103,7 @@ async def listed(client: Client, service: str, limit: int) -> list[DeadLetter]:
         raise UserError("there is no stream of dead letters: a service makes it at its start") from None
     except (nats.errors.Error, TimeoutError) as error:
         raise UserError(
-            f"dead letters cannot be read: {error or type(error).__name__}; use an operator's context"
+            f"dead letters cannot be read: {words_of(error)}; use an operator's context"
         ) from None
     return found
 
@@ -115,7 +115,7 @@ async def shown(client: Client, sequence: int) -> DeadLetter:
         raise UserError(f"there is no dead letter {sequence}; `roadstead dlq list` shows them") from None
     except (nats.errors.Error, TimeoutError) as error:
         raise UserError(
-            f"dead letters cannot be read: {error or type(error).__name__}; use an operator's context"
+            f"dead letters cannot be read: {words_of(error)}; use an operator's context"
         ) from None
     at = iso(message.time) if message.time is not None else ""
     return letter_of(sequence, at, str(message.subject), message.data or b"", message.headers or {})

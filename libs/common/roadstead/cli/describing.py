@@ -6,9 +6,9 @@ from typing import Any
 import yaml
 from rich.text import Text
 
-from roadstead.clock import iso, parse_time
 from roadstead.cli.output import COLOURS, table_text
 from roadstead.cli.reading import message_of, status_of
+from roadstead.clock import iso, parse_time
 
 LAST_DECISIONS = 8
 

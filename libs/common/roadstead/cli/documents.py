@@ -88,7 +88,7 @@ def _text(path: Path) -> str:
 def parse(text: str, source: str) -> list[Document]:
     """The documents in a text of YAML (several divided by ---) or JSON (one object, or a list of them)."""
     try:
-        loaded = [v for v in yaml.load_all(text, Loader=_Loader) if v is not None]  # noqa: S506 - a SafeLoader
+        loaded = [v for v in yaml.load_all(text, Loader=_Loader) if v is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f" line {mark.line + 1}" if mark is not None else ""

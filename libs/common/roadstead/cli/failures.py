@@ -25,3 +25,8 @@ class Refused(UserError):
         self.code = code
         self.http = status
         self.details = tuple(details)
+
+
+def words_of(error: BaseException) -> str:
+    """What an exception says; its type where it says nothing, as time-outs do."""
+    return str(error) or type(error).__name__

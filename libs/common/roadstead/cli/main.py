@@ -20,7 +20,7 @@ from roadstead.cli.output import complain
 
 INTERRUPTED = 130
 # Typer carries its own copy of click in some releases and uses click itself in others; its public class leads to either.
-_UsageError, _ClickException = typer.BadParameter.__mro__[1:3]
+_Mistake: type[Exception] = typer.BadParameter.__mro__[2]
 # Options of the program itself that people also write behind the command.
 ANYWHERE = ("--context", "--region", "--project", "--organization")
 
@@ -100,7 +100,7 @@ def run(arguments: Sequence[str]) -> int:
         return ending.exit_code
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except _ClickException as error:
+    except _Mistake as error:
         return _refused(error)
     except BrokenPipeError:
         # The reader of a pipe has seen enough; nothing may be written to it at exit either.
@@ -111,11 +111,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def _refused(error: Any) -> int:
     """A command line that cannot be."""
-    text = str(error.format_message()).rstrip(".")
-    if isinstance(error, _UsageError):
-        command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "roadstead"
-        text = f"{text}; see `{command} --help`"
-    complain(text)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "roadstead"
+    complain(f"{str(error.format_message()).rstrip('.?!')}; see `{command} --help`")
     return int(error.exit_code)
 
 

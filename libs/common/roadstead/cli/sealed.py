@@ -10,9 +10,9 @@ from nats.js.api import ConsumerConfig, DeliverPolicy
 
 from roadstead.cli.client import Client
 from roadstead.cli.context import Context
-from roadstead.cli.failures import UserError
+from roadstead.cli.failures import UserError, words_of
 from roadstead.cloud.credentials import Keyring
-from roadstead.seal import Sealer, SealBroken, keys_from_file
+from roadstead.seal import SealBroken, Sealer, keys_from_file
 
 BATCH = 100
 
@@ -53,7 +53,7 @@ async def last_messages(client: Client, stream: str, subject: str) -> list[Any]:
         raise UserError(f"the stream {stream} is not there: a service makes it at its start") from None
     except (nats.errors.Error, TimeoutError) as error:
         raise UserError(
-            f"the stream {stream} cannot be read: {error or type(error).__name__}; see the user's rights"
+            f"the stream {stream} cannot be read: {words_of(error)}; see the user's rights"
         ) from None
     return found
 

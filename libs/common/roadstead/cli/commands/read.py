@@ -97,7 +97,7 @@ def _show(form: Form, found: Mapping[str, list[dict[str, Any]]], several: bool) 
         show_table(head, rows, none=f"there is no {kind} here")
         return
     rows = [
-        (kind, d["metadata"].get("name"), d["metadata"]["id"], status_of(d), message_of(d))
+        [kind, d["metadata"].get("name"), d["metadata"]["id"], status_of(d), message_of(d)]
         for kind, items in found.items()
         for d in items
     ]

@@ -6,6 +6,7 @@ under way is brought to its end first.
 
 import argparse
 import asyncio
+import contextlib
 import hashlib
 import io
 import pickle
@@ -109,10 +110,8 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     given.clouds.write_text(front.clouds_yaml())
     print(f"simulated cloud at {front.url}", flush=True)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(front, given.state))
-    except KeyboardInterrupt:
-        pass
     return 0
 
 

@@ -175,7 +175,7 @@ class Supervisor:
         for watched in parts:
             watched.part.ask_to_end()
         deadline = self._now() + self.end_within
-        while any(w.part.is_running() for w in parts) and self._now() < deadline:
+        while any(w.part.is_running() for w in parts) and self._now() < deadline:  # noqa: ASYNC110 - a process sets no event
             await asyncio.sleep(POLL / 4)
         for watched in parts:
             if watched.part.is_running():
