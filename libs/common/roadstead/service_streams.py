@@ -124,11 +124,11 @@ class Streams:
         return None
 
     async def _status(self, delivery: Delivery) -> None:
-        await self._handlers.status(delivery.subject, delivery.data)
+        await self._handlers.status(delivery.subject, delivery.data, delivery.headers)
 
     async def _credential(self, delivery: Delivery) -> None:
         try:
-            await self._handlers.credential(delivery.subject, delivery.data)
+            await self._handlers.credential(delivery.subject, delivery.data, delivery.headers)
         except SealBroken as error:
             log.warning(
                 "a credential cannot be opened; every service needs the same sealing keys", reason=str(error)
