@@ -31,8 +31,9 @@ test: setup ## every level this machine can run (REQUIRE=all LEVELS="unit chaos"
 	@$(BIN)/python scripts/levels.py --require "$(REQUIRE)" $(LEVELS:%=--only %) -- $(ARGS)
 
 HISTORIES ?= 5000
-soak: setup ## thousands of simulated histories (HISTORIES=5000)
+soak: setup ## thousands of simulated histories (HISTORIES=5000), long chaos runs
 	@ROADSTEAD_HISTORIES=$(HISTORIES) $(BIN)/pytest -m simulation --timeout=0 $(ARGS)
+	@ROADSTEAD_SOAK=1 $(BIN)/pytest -m chaos --timeout=900 $(ARGS)
 
 invariants: setup ## which test proves which numbered requirement; fails when an owed one has none
 	@$(BIN)/python scripts/invariants.py
