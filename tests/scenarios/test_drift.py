@@ -29,10 +29,9 @@ async def test_ref_033_a_foreign_rule_goes_and_a_lost_one_comes_back(world: Worl
     [made] = await world.cloud.network_objects("security-groups", name=f"securitygroup-{group.id}")
     lost = next(r for r in made["security_group_rules"] if r["port_range_min"] == 80)
     await world.foreigner.delete("security-group-rules", lost["id"])
-    extra = await world.foreigner.make(
-        "security-group-rules", security_group_id=made["id"], direction="ingress", protocol="tcp",
-        port_range_min=22, port_range_max=22,
-    )  # fmt: skip
+    ours = {"project_id": made["project_id"], "security_group_id": made["id"], "direction": "ingress"}
+    ssh = {"protocol": "tcp", "port_range_min": 22, "port_range_max": 22}
+    extra = await world.foreigner.make("security-group-rules", **ours, **ssh)
     await world.mark(group)
     await world.quiet_pass(group)
     assert sorted(await world.writes(group)) == ["rule.create", "rule.delete"]

@@ -117,3 +117,28 @@ def test_group_quota_counts_the_default_group(world: Stage) -> None:
         "network", "POST", "/v2.0/security-groups", {"security_group": {"name": "x"}}
     )
     assert (refused.status, refused.body["NeutronError"]["type"]) == (409, "OverQuota")
+
+
+def test_an_administrators_rule_in_our_group_can_be_read_and_not_deleted(world: Stage) -> None:
+    made = group(world)
+    body = {"security_group_rule": {**SSH, "security_group_id": made["id"]}}
+    foreign = world.admin.call("network", "POST", "/v2.0/security-group-rules", body)["security_group_rule"]
+    assert foreign["project_id"] != made["project_id"]
+    path = f"/v2.0/security-group-rules/{foreign['id']}"
+    assert world.privileged.call("network", "GET", path)["security_group_rule"]["id"] == foreign["id"]
+    listed = world.privileged.call("network", "GET", "/v2.0/security-group-rules")["security_group_rules"]
+    assert foreign["id"] in {r["id"] for r in listed}
+    refused = world.privileged.send("network", "DELETE", path)
+    assert refused.status == 404
+    assert refused.body["NeutronError"]["type"] == "SecurityGroupRuleNotFound"
+    ours = {
+        "security_group_rule": {
+            **SSH,
+            "port_range_min": 23,
+            "port_range_max": 23,
+            "security_group_id": made["id"],
+        }
+    }
+    ours["security_group_rule"]["project_id"] = made["project_id"]
+    named = world.admin.call("network", "POST", "/v2.0/security-group-rules", ours)["security_group_rule"]
+    world.privileged.call("network", "DELETE", f"/v2.0/security-group-rules/{named['id']}")

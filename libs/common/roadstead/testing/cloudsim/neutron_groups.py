@@ -89,11 +89,13 @@ class Groups:
     @route("GET", "/v2.0/security-group-rules")
     def list_rules(self, ctx: Ctx) -> Response:
         self.state.default_group(ctx.now, ctx.project_id)
-        return self.neutron.listing(ctx, "security_group_rules", self.state.rules, self.show_rule)
+        return self.neutron.listing(
+            ctx, "security_group_rules", self.state.rules, self.show_rule, self._visible_rule
+        )
 
     @route("GET", "/v2.0/security-group-rules/{id}")
     def get_rule(self, ctx: Ctx) -> Response:
-        row = self.neutron.find(ctx, self.state.rules, ctx.params["id"], RULE_NOT_FOUND)
+        row = self.neutron.find(ctx, self.state.rules, ctx.params["id"], RULE_NOT_FOUND, self._visible_rule)
         return answer({"security_group_rule": self.show_rule(ctx, row)})
 
     @route("POST", "/v2.0/security-group-rules")
@@ -110,12 +112,17 @@ class Groups:
 
     @route("DELETE", "/v2.0/security-group-rules/{id}")
     def delete_rule(self, ctx: Ctx) -> Response:
+        """A rule of another project in one's own group can be read, and is 404 to a delete."""
         row = self.neutron.find(ctx, self.state.rules, ctx.params["id"], RULE_NOT_FOUND)
         self.neutron.require_member(ctx, "delete_security_group_rule")
         self.state.rules.remove(row["id"])
         return nothing()
 
     # ------------------------------------------------------------- pieces
+
+    def _visible_rule(self, ctx: Ctx, row: Row) -> bool:
+        group = self.state.groups.get(row["security_group_id"])
+        return ctx.owns(row["project_id"]) or (group is not None and ctx.owns(group["project_id"]))
 
     def show(self, ctx: Ctx, row: Row) -> JsonObject:
         """Return the group with its rules."""
@@ -149,7 +156,8 @@ class Groups:
                     f"Security group rule already exists. Rule id is {other['id']}.",
                     "SecurityGroupRuleExists",
                 )
-        project = group["project_id"]
+        # An administrator's rule is the administrator's, unless it names the group's project.
+        project = self.neutron.project_for(ctx, body, "create_security_group_rule")
         self.neutron.check_quota(
             project, "security_group_rule", len(self.state.rules.where("project_id", project))
         )

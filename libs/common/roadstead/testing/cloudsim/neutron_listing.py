@@ -32,7 +32,7 @@ def select(
             wanted.setdefault(ALIASES.get(key, key), []).append(value)
     fuzzy = ctx.cloud.settings.name_filter == "fuzzy"
     narrow = [(k, v[0]) for k, v in wanted.items() if len(v) == 1 and not (k == "name" and fuzzy)]
-    if not ctx.is_admin and plural not in ("networks", "subnets"):
+    if not ctx.is_admin and plural not in ("networks", "subnets", "security_group_rules"):
         narrow.append(("project_id", ctx.project_id))
     candidates = table.narrowest(narrow)
     if wanted:
