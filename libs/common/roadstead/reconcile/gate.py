@@ -224,6 +224,8 @@ def before_delete(row: Row, directory: Directory, has_project: Callable[[str], b
         return _consumers(row)
     identity = row.metadata.get("identityId")
     if row.key.kind in WITHOUT_IDENTITY:
+        if row.key.kind == "identity" and row.record is None and row.status.get("projectReady") is None:
+            return Held(GateRule.UNREALIZED, done=True)  # a project was never asked for, in whatever region
         return Open(None)
     if not identity:
         network = network_of(row.metadata, row.spec)

@@ -210,3 +210,16 @@ async def test_a_reference_that_overtook_its_target_waits_a_while() -> None:
     held = await take_references(young, (), Directory(), Owners(), record, late)
     assert isinstance(held, Held)
     assert isinstance(held.outcome, Retry)
+
+
+def test_ref_001_an_identity_that_never_asked_for_a_project_goes_without_a_call() -> None:
+    """Whatever its region is, also one that nobody registered."""
+    base = replace(row(), key=Key(REGION, PROJECT, "identity", IDENTITY))
+    held = before_delete(base, Directory(), lambda _: False)
+    assert isinstance(held, Held)
+    assert (held.rule, held.done) == (GateRule.UNREALIZED, True)
+    for begun in (
+        replace(base, record="sealed"),
+        replace(base, status={**base.status, "projectReady": False}),
+    ):
+        assert isinstance(before_delete(begun, Directory(), lambda _: False), Open)
