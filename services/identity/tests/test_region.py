@@ -200,6 +200,13 @@ TABLE = [
     (RegionRule.WRONG_KIND, resource(RegionSpec(provider="openstack")), GOOD, Park, Code.NOT_OFFERED),
     (RegionRule.KEY_MISSING, resource(), RegionSeen(missing=("password", "user-id")), Retry, Code.KEY),
     (RegionRule.NO_CREDENTIALS, resource(), RegionSeen(), Yield, Code.WAITING),
+    (
+        RegionRule.OTHER_DOMAIN,
+        replace(resource(), status=RegionStatus(domainId="right")),
+        replace(GOOD, domain="wrong"),
+        Retry,
+        Code.WRONG_CLOUD,
+    ),
     (RegionRule.NOT_READ, resource(), RegionSeen(held=True), Retry, Code.UNKNOWN),
     (RegionRule.ROLE_MISSING, resource(), replace(GOOD, roles=frozenset({"member"})), Retry, Code.NOT_FOUND),
     (
@@ -330,3 +337,11 @@ async def test_a_region_that_goes_asks_nothing(world: World) -> None:
     bench.deleting = True
     assert (await bench.run()).outcome == Done()
     assert world.calls() == []
+
+
+def test_the_domain_that_was_proved_first_is_the_region_s() -> None:
+    seen = replace(GOOD, domain="right")
+    first = decide(resource(), seen, NOW)
+    assert first.status["domainId"] == "right"
+    settled = replace(resource(), status=RegionStatus(domainId="right"))
+    assert isinstance(decide(settled, seen, NOW).outcome, Done)

@@ -29,7 +29,8 @@ IdentityPass = Pass[IdentitySpec, IdentityStatus, IdentitySeen | IdentityLeft]
 
 
 async def observe(p: IdentityPass) -> IdentitySeen | IdentityLeft:
-    """Everything the decision needs, from reads of this pass."""
+    """Everything the decision needs, from reads of this pass.  CloudError(WRONG_CLOUD) before any of them."""
+    check_domain(p)
     if p.resource.deleting:
         return await _left(p)
     place = _place(p)
@@ -55,6 +56,21 @@ async def look(p: IdentityPass, seen: IdentitySeen) -> IdentitySeen:
     if _acts_as_user(record, seen):
         seen = await _look_for_belongings(p, seen)
     return seen
+
+
+def check_domain(p: IdentityPass) -> None:
+    """The region's credential is of the domain in which the region's identities are.
+
+    CloudError(WRONG_CLOUD) otherwise: another domain's service user is served well, and would see none of what is there.
+    """
+    region = p.directory.get("region", p.region_id)
+    recorded = region.status.get("domainId") if region is not None else None
+    keyring: Keyring = p.extras["keyring"]
+    held = keyring.region(p.region_id)
+    if recorded and held is not None and held.domain_id != recorded:
+        raise CloudError(
+            Verdict.WRONG_CLOUD, text=f"the credential is of the domain {held.domain_id}, not {recorded}"
+        )
 
 
 def credential_of(p: IdentityPass) -> RegionCredential:

@@ -20,6 +20,7 @@ class RegionRule(StrEnum):
     WRONG_KIND = "3-kind"
     KEY_MISSING = "3-key"
     NO_CREDENTIALS = "3-credentials"
+    OTHER_DOMAIN = "3-domain"
     NOT_READ = "3-unread"
     ROLE_MISSING = "3-roles"
     MICROVERSION = "3-microversion"
@@ -44,6 +45,12 @@ def decide(resource: Resource[RegionSpec, RegionStatus], seen: RegionSeen, _now:
     if not seen.held:
         text = "the region's credentials are not there yet; hand them in with `roadstead region register`"
         return wait(RegionRule.NO_CREDENTIALS, Code.WAITING, text)
+    if resource.status.domainId and seen.domain not in (None, resource.status.domainId):
+        text = (
+            "the region's credentials are of another domain than the one that its identities are in; hand in the right ones with "
+            "`roadstead region register`, or register that domain as a region of its own"
+        )
+        return retry(RegionRule.OTHER_DOMAIN, Code.WRONG_CLOUD, text)
     if seen.roles is None or seen.microversions is None:
         return retry(RegionRule.NOT_READ, Code.UNKNOWN, "the region's cloud could not be read")
     absent = sorted({MANAGER, *part.identity.roles} - seen.roles)
@@ -67,6 +74,7 @@ def usable(
         "name": f"{resource.spec.provider}.{resource.key.id}",
         "features": {"physicalNetworks": part.network.providerNetworks is not None},
         "endpoint": {"url": part.endpoint, "regionName": part.regionName},
+        "domainId": seen.domain,
         "checks": {
             "roles": sorted({MANAGER, *part.identity.roles}),
             "computeMicroversion": {

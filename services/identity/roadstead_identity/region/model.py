@@ -19,7 +19,8 @@ class Features(BaseModel):
 class RegionStatus(BaseModel):
     """name: `{provider}.{region id}`, the key of per-region singletons.
 
-    endpoint: where Keystone is and which of its regions is used.  checks: what the last pass proved, by topic.
+    endpoint: where Keystone is and which of its regions is used.  domainId: the managed domain in which its identities are, as it
+    was first proved.  checks: what the last pass proved, by topic.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -27,6 +28,7 @@ class RegionStatus(BaseModel):
     name: str | None = None
     features: Features = Field(default_factory=Features)
     endpoint: dict[str, Any] | None = None
+    domainId: str | None = None
     checks: dict[str, Any] | None = None
 
 
@@ -35,10 +37,11 @@ class RegionSeen:
     """What one pass found.
 
     held: a credential is in the keyring.  missing: keys that its secret lacks.  roles: names Keystone has; None: not asked.
-    microversions: Nova's (lowest, highest) as (major, minor); None: not asked.
+    microversions: Nova's (lowest, highest) as (major, minor); None: not asked.  domain: the credential's.
     """
 
     held: bool = False
     missing: tuple[str, ...] = ()
     roles: frozenset[str] | None = field(default=None)
     microversions: tuple[tuple[int, int], tuple[int, int]] | None = None
+    domain: str | None = None

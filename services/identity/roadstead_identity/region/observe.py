@@ -25,7 +25,8 @@ async def observe(p: RegionPass) -> RegionSeen:
         # At once, not when our own STATUS comes round: this pass must judge the address that was just accepted.
         keyring.put_endpoint(p.region_id, part.endpoint, part.regionName)
     missing = tuple(keyring.missing_keys.get(p.region_id, ()))
-    if missing or keyring.region(p.region_id) is None:
+    credential = keyring.region(p.region_id)
+    if missing or credential is None:
         return RegionSeen(held=False, missing=missing)
     roles = await p.get(p.region_domain, "identity", "role.list")
     versions = await p.get(p.region_project, "compute", "version")
@@ -33,6 +34,7 @@ async def observe(p: RegionPass) -> RegionSeen:
         held=True,
         roles=frozenset(str(role["name"]) for role in roles),
         microversions=microversions(versions),
+        domain=credential.domain_id,
     )
 
 
