@@ -57,6 +57,7 @@ app.add_typer(identity.group, name="identity")
 app.add_typer(region.group, name="region")
 app.add_typer(dlq.group, name="dlq")
 app.add_typer(small.ids, name="id")
+app.command()(small.env)
 app.command()(small.version)
 app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False

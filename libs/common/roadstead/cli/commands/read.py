@@ -177,7 +177,7 @@ def watch(
         async with connected() as client:
             place = f"{client.context.region or '*'}.{client.context.project or '*'}"
             await client.follow("status.*._.region.*" if only == "region" else f"status.{place}.>", show)
-            while client.nats.is_connected:
+            while client.nats.is_connected:  # noqa: ASYNC110 - Ctrl-C is what ends it
                 await asyncio.sleep(0.5)
             raise UserError("the broker ended the connection: see `roadstead status`")
 

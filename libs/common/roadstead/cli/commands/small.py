@@ -1,6 +1,7 @@
 """id, version, cloudsim: small things."""
 
 import os
+import shlex
 import sys
 import uuid
 from importlib.metadata import version as version_of
@@ -77,6 +78,23 @@ def _uuid(text: str) -> str:
     if not is_uuid(text):
         raise UserError(f"{text} is no UUID; `roadstead get network` shows ids", 2)
     return text.lower()
+
+
+def env() -> None:
+    """Print the context as variables for a shell: addresses, region, project, organization.
+
+    Example: eval "$(roadstead env)"
+    """
+    context = chosen.context()
+    values = {
+        "NATS_URL": context.nats_url,  # what the nats command reads
+        "ROADSTEAD_REGION": context.region,
+        "ROADSTEAD_PROJECT": context.project,
+        "ROADSTEAD_ORGANIZATION": context.organization,
+    }
+    for name, value in values.items():
+        if value:
+            print(f"export {name}={shlex.quote(value)}")
 
 
 def version() -> None:
