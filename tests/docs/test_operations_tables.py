@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.docs.reading import OPERATIONS, ROOT, code, section, table
 
 from roadstead.clock import Durations
 from roadstead.cloud.checks.findings import OVERRIDES
@@ -18,6 +17,7 @@ from roadstead.service import Exit
 from roadstead.settings import PREFIX, Settings
 from roadstead.subjects import STREAMS, WhenFull
 from roadstead.telemetry.metrics import METRICS
+from tests.docs.reading import OPERATIONS, ROOT, code, section, table
 
 PAGE = OPERATIONS.read_text()
 STATUS = section(PAGE, "How a resource stands")
@@ -68,7 +68,10 @@ def test_how_a_code_ends_a_pass_is_told_as_the_rules_do_it() -> None:
     for name, found in said.items():
         # NOT_FOUND, IN_USE and the like wait or fail by rule; texts of attachments bear a code that ends no pass
         assert found <= how[name], f"{name} {found - how[name]} is not told"
-    assert {name for name, found in said.items() if "stops" in found} >= {"VOLUME_ERRORED", "CREATE_EXHAUSTED"}
+    assert {name for name, found in said.items() if "stops" in found} >= {
+        "VOLUME_ERRORED",
+        "CREATE_EXHAUSTED",
+    }
 
 
 def test_a_code_is_reserved_exactly_when_nothing_gives_it() -> None:
@@ -76,7 +79,9 @@ def test_a_code_is_reserved_exactly_when_nothing_gives_it() -> None:
     for _, module in product():
         given |= codes_in(module)
         given |= {
-            str(call.args[0].value) for call in calls(module, "Problem") if isinstance(call.args[0], ast.Constant)
+            str(call.args[0].value)
+            for call in calls(module, "Problem")
+            if isinstance(call.args[0], ast.Constant)
         }
     reserved = {code(row["code"])[0] for row in table(STATUS, "code") if row["how"] == "reserved"}
     assert reserved == {c.value for c in Code if c is not Code.NONE and c.value not in given}
@@ -97,7 +102,8 @@ def test_the_policy_files_hold_exactly_the_rules_of_the_table() -> None:
     for row in rows:
         told.setdefault(row["file"], set()).update(code(row["rule"]))
     shipped = {
-        path.name: set(yaml.safe_load(path.read_text())) for path in (ROOT / "deploy/cloud/policies").glob("*.yaml")
+        path.name: set(yaml.safe_load(path.read_text()))
+        for path in (ROOT / "deploy/cloud/policies").glob("*.yaml")
     }
     assert told == shipped
 
@@ -155,6 +161,10 @@ def test_settings_named_on_the_page_exist() -> None:
 
 def test_what_is_left_for_later_is_the_list_of_requirements_that_wait() -> None:
     waiting = tomllib.loads((ROOT / "tests/invariants.toml").read_text())["left"]
-    rows = {code(row["topic"])[0]: row["requirements"].split() for row in table(section(PAGE, "Not yet"), "topic")}
-    expected = {topic: [key for key in parts if key not in ("issue", "reason")] for topic, parts in waiting.items()}
+    rows = {
+        code(row["topic"])[0]: row["requirements"].split() for row in table(section(PAGE, "Not yet"), "topic")
+    }
+    expected = {
+        topic: [key for key in parts if key not in ("issue", "reason")] for topic, parts in waiting.items()
+    }
     assert rows == expected
