@@ -154,6 +154,7 @@ class Process:
         self.readiness.checks["streams"] = streams.fault
         self.supervisor.start("streams", streams.run)
         self.supervisor.start("figures", streams.measure)
+        self.supervisor.start("heard", streams.remember)
         return await self._until_the_end(bus)
 
     async def _start_passes(self) -> None:

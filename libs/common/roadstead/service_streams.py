@@ -14,6 +14,7 @@ from roadstead.bus.dead import DeadLetter
 from roadstead.bus.durable import Arrived, Durable
 from roadstead.bus.epochs import Epochs
 from roadstead.bus.follow import Follower, read_last
+from roadstead.bus.heard import Heard
 from roadstead.bus.pull import Delivery
 from roadstead.bus.session import Sessions
 from roadstead.reconcile.handlers import Dead
@@ -25,6 +26,7 @@ from roadstead.subjects import STRAYS, BadSubject, ConsumerSettings, consumers_o
 log = structlog.get_logger("roadstead.service")
 
 MEASURE_EVERY = 15.0
+REMEMBER_EVERY = 5.0
 CATCH_UP_LOG = 30.0
 
 
@@ -44,6 +46,7 @@ class Streams:
         self._consumers = tuple(_paced(c, pace) for c in consumers_of(service.name) if service.kinds)
         own = {c.stream: c for c in self._consumers if not _is_strays(c)}
         self._epochs = {"SPEC": Epochs(assembly.platform.store, "SPEC")} if "SPEC" in own else {}
+        self._heard = Heard(assembly.platform.store, "STATUS")
         handles = {"SPEC": self._spec, "OBSERVED": self._observed}
         self.durables = [
             Durable(
@@ -84,6 +87,7 @@ class Streams:
         for durable in self.durables:
             if not await durable.idle(seconds):
                 log.warning("messages are left to the broker", consumer=durable.settings.durable)
+        await self._heard.keep()
 
     async def fault(self) -> str | None:
         """What keeps them from running, for readiness."""
@@ -124,7 +128,13 @@ class Streams:
         return None
 
     async def _status(self, delivery: Delivery) -> None:
-        await self._handlers.status(delivery.subject, delivery.data, delivery.headers)
+        try:
+            news = await self._heard.is_news(delivery.sequence, delivery.time)
+            await self._handlers.status(delivery.subject, delivery.data, delivery.headers, news=news)
+        except Exception:
+            self._heard.miss()
+            raise
+        self._heard.note(delivery.sequence, delivery.time)
 
     async def _credential(self, delivery: Delivery) -> None:
         try:
@@ -156,6 +166,12 @@ class Streams:
         except (StoreUnavailable, TimeoutError, OSError):
             return False
         return await self._bus.answers(2.0)
+
+    async def remember(self) -> None:
+        """Until cancelled: write down how far STATUS was acted on."""
+        while True:
+            await asyncio.sleep(REMEMBER_EVERY)
+            await self._heard.keep()
 
     # ------------------------------------------------------------ figures
 

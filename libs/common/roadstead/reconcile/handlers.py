@@ -141,8 +141,13 @@ class Handlers:
             self.nudge()
         return str(change.result)
 
-    async def status(self, subject: str, raw: bytes, headers: Mapping[str, str] = NO_HEADERS) -> bool:
-        """A message of STATUS: what others own.  Our rows that it names as consumers fall due at once, in its trace."""
+    async def status(
+        self, subject: str, raw: bytes, headers: Mapping[str, str] = NO_HEADERS, *, news: bool = True
+    ) -> bool:
+        """A message of STATUS: what others own.  Our rows that it names as consumers fall due at once, in its trace.
+
+        news False: it was acted on before this process began, and is only to be known.
+        """
         body = read_json(raw, limit=1 << 20)
         if isinstance(body, Refusal):
             log.warning("unreadable status", subject=subject, reason=body.message)
@@ -158,15 +163,12 @@ class Handlers:
         self._region_endpoint(view)
         for listener in self.on_status:
             listener(view)
-        moved = before is None or (before.provisioned, before.deleting, before.gone, before.generation) != (
-            view.provisioned,
-            view.deleting,
-            view.gone,
-            view.generation,
-        )
         ours = list(self.awaited.pop((view.key.kind, view.key.id), ())) if not view.gone else []
-        ours += [p for c in view.consumers if (p := parse_reference(c)) is not None and p[0] in self.kinds]
-        if moved and ours:
+        if news if before is None else _moved(before, view):
+            ours += [
+                p for c in view.consumers if (p := parse_reference(c)) is not None and p[0] in self.kinds
+            ]
+        if ours:
             cause = {"subject": subject, "reason": f"{view.key.kind} moved", **rules.trace_of(headers)}
             await self.store.wake(ours, cause)
             self.nudge()
@@ -202,6 +204,16 @@ class Handlers:
         part = view.spec.get("openstack")
         if view.key.kind == "region" and not view.gone and isinstance(part, dict) and part.get("endpoint"):
             self.keyring.put_endpoint(view.key.region, str(part["endpoint"]), part.get("regionName"))
+
+
+def _moved(before: StatusView, view: StatusView) -> bool:
+    """Whether those who need the resource may have something to do."""
+    return (before.provisioned, before.deleting, before.gone, before.generation) != (
+        view.provisioned,
+        view.deleting,
+        view.gone,
+        view.generation,
+    )
 
 
 def error_reply(code: str, message: str, status: int, details: Any = ()) -> dict[str, Any]:
