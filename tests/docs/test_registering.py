@@ -15,6 +15,7 @@ from typing import Any
 import nats
 import pytest
 import yaml
+from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from roadstead.subjects import Key, api_subject, spec_subject
@@ -183,7 +184,7 @@ async def until(wanted: Any, what: str, seconds: float = 60.0) -> Any:
 class Person:
     """A plain client of the bus."""
 
-    def __init__(self, client: nats.NATS, region: str) -> None:
+    def __init__(self, client: Client, region: str) -> None:
         self.client = client
         self.region = region
 
