@@ -6,6 +6,7 @@ NATS client.  All waiting times of the loop are a tenth of the real ones.
 
 import asyncio
 import json
+import signal
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ from roadstead.testing.cloudsim.http import Front
 from roadstead.testing.cloudsim.log import Call
 from roadstead.testing.cloudsim.settings import SimSettings
 from roadstead.testing.servers import NatsServer, PostgresServer
-from tests.chaos.crew import Crew, CrewError, Member
+from tests.chaos.crew import Crew, CrewError
 from tests.chaos.proxy import Exchange
 from tests.world.admin import Admin
 
@@ -43,6 +44,8 @@ SERVICES = tuple(
 DISORDER = 0.25  # share of messages that come twice, the second time later
 PATIENCE = 30.0
 READY_AGAIN = 20.0
+ENDING = 30.0
+VLANS = {"physicalNetwork": "physnet1", "vlan": {"segments": [{"startId": 100, "endId": 1999}]}}
 RULES = {"rules": [{"direction": "ingress", "protocol": "tcp", "port": {"number": 22}}]}
 
 
@@ -128,6 +131,9 @@ class Stack:
                 "openstack": {
                     "endpoint": self.front.auth_url,
                     "serviceAccountSecret": {"name": "region"},
+                    "network": {"providerNetworks": VLANS},
+                    "loadBalancer": {"algorithm": "SOURCE_IP_PORT"},
+                    "blockStorage": {"volumeClasses": {"selector": {"ids": [self.volume_class()]}}},
                 },
             }
             await people.publish(
@@ -146,6 +152,10 @@ class Stack:
         """What the administrator sees of all projects."""
         found: list[dict[str, Any]] = self.admin.call("GET", f"/{service}{path}", **query)[key]
         return found
+
+    def volume_class(self) -> str:
+        types = self.admin.call("GET", "/volume/v3/types")["volume_types"]
+        return next(str(t["id"]) for t in types if t["name"] == "standard")
 
     def servers(self, ident: str) -> list[dict[str, Any]]:
         """Cloud servers with the key of one server of ours."""
@@ -175,8 +185,39 @@ class Stack:
         with self.cloud.lock:
             self.cloud.faults.clear()
 
-    def replica(self, service: str, number: int) -> Member:
-        return self.crew.of(service)[number]
+    # ------------------------------------------------------------ the services as a whole
+
+    def services_down(self) -> None:
+        """Every replica ends in good order and stays away."""
+        for member in self.crew.members:
+            member.kept = False
+            member.signal(signal.SIGTERM)
+        for member in self.crew.members:
+            self.crew.status_of(member.pid, ENDING)
+
+    def services_up(self) -> None:
+        for member in self.crew.members:
+            self.crew.start(member)
+        self.crew.ready()
+
+    def wake(self) -> None:
+        """Make every row due that is not gone."""
+        for service in SERVICES:
+            self.postgres.execute(
+                f"UPDATE {service}.work w SET due_at = clock_timestamp(), wake_seq = wake_seq + 1 "
+                f"FROM {service}.resource r WHERE r.kind = w.kind AND r.id = w.id AND r.gone_at IS NULL"
+            )
+
+    def due(self) -> int:
+        """Rows that are due now or held by somebody."""
+        return sum(
+            int(
+                self.postgres.execute(
+                    f"SELECT count(*) FROM {service}.work WHERE due_at IS NOT NULL OR lease_until > clock_timestamp()"
+                )
+            )
+            for service in SERVICES
+        )
 
 
 class People:
