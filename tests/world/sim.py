@@ -139,7 +139,7 @@ class SimWorld:
         await self.bus.catch_up(assembly)
         self.bus.bind(assembly)
         jobs = [assembly.runner.run, assembly.relay.run, *assembly.jobs]
-        replica.tasks = [asyncio.create_task(self._alive(replica, job)) for job in jobs]  # type: ignore[arg-type]  # jobs are coroutine functions
+        replica.tasks = [asyncio.create_task(self._alive(replica, job)) for job in jobs]
 
     async def _alive(self, replica: Replica, job: Callable[[], Any]) -> None:
         try:
@@ -259,7 +259,7 @@ class SimWorld:
         loop = asyncio.get_running_loop()
         end = loop.time() + within
         while loop.time() < end:
-            busy = self._restarts or self.bus.delivering
+            busy = bool(self._restarts) or bool(self.bus.delivering)
             for store in self.stores.values():
                 busy = busy or await store.next_due() is not None or bool(store._held.outbox)
             if not busy:

@@ -115,7 +115,11 @@ def spec_of(value: Mapping[str, Any]) -> SpecMessage | Refusal:
         return Refusal("BAD_ENVELOPE", 'the message has no spec (a deletion says {"delete": true})')
     known = {"metadata", "spec", "delete", "cascade", "kind", "apiVersion"}
     unknown = tuple(sorted(str(k) for k in value if k not in known))
-    clean = {k: v for k, v in metadata.items() if k not in ("deletionTimestamp", "generation", "incarnation", "creationTime")}
+    clean = {
+        k: v
+        for k, v in metadata.items()
+        if k not in ("deletionTimestamp", "generation", "incarnation", "creationTime")
+    }
     return SpecMessage(clean, spec, delete, bool(value.get("cascade")), stamp, unknown)
 
 

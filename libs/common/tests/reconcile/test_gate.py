@@ -56,12 +56,12 @@ LATER = datetime(2026, 1, 2, tzinfo=UTC)
 RECORDED: list[Mapping[str, int]] = []
 
 
-async def taken(*args: Any) -> Held | Open:
+async def taken(row: Row, needs: tuple[Need, ...], directory: Directory, owners: Owners) -> Held | Open:
     async def record(references: Mapping[str, int]) -> None:
         RECORDED.append(dict(references))
 
     RECORDED.clear()
-    return await take_references(*args, record, LATER)
+    return await take_references(row, needs, directory, owners, record, LATER)
 
 
 async def test_what_is_asked_stands_in_the_own_row_before_it_is_asked() -> None:
