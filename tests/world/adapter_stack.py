@@ -118,8 +118,7 @@ class Session:
         self.foreigner = Foreigner(self.cloud)
         self.prefix = f"scenarios-{uuid.uuid4().hex[:8]}"
         self.offer = await offer_of(self.cloud, self.foreigner, self.prefix)
-        os.environ["OS_CLIENT_CONFIG_FILE"] = str(clouds)
-        made = await registered(await asyncio.to_thread(SdkAdministrator, name), self.offer, self.prefix)
+        made = await registered(await asyncio.to_thread(administrator, clouds, name), self.offer, self.prefix)
         self.region, self.domain = made.region_id, made.variables["DOMAIN_ID"]
         self.host = StackScenario(self, "host")
         key = Key(self.region, "_", "region", self.region)
@@ -185,6 +184,19 @@ class Session:
             )
         if hasattr(self, "bus"):
             await self.bus.close()
+
+
+def administrator(clouds: Path, name: str) -> SdkAdministrator:
+    """The product's own administrator, with this clouds.yaml and no other."""
+    before = os.environ.get("OS_CLIENT_CONFIG_FILE")
+    os.environ["OS_CLIENT_CONFIG_FILE"] = str(clouds)
+    try:
+        return SdkAdministrator(name)
+    finally:
+        if before is None:
+            del os.environ["OS_CLIENT_CONFIG_FILE"]
+        else:
+            os.environ["OS_CLIENT_CONFIG_FILE"] = before
 
 
 class StackScenario(World):
