@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,12 @@ class Client:
     def __init__(self, context: Context, connection: Nats) -> None:
         self.context = context
         self.nats = connection
+
+    def at(self, region: str, project: str | None) -> "Client":
+        """The same connection in another region and project (None: as it is)."""
+        return Client(
+            replace(self.context, region=region, project=project or self.context.project), self.nats
+        )
 
     @property
     def js(self) -> JetStreamContext:

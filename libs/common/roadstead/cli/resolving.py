@@ -124,7 +124,7 @@ class Resolver:
         if made:
             return made[0].id
         scope = network if kind in ("securitygroup", "server", "volume") else None
-        held = await find(_scoped(self._client, region, project), kind, word, network=scope)
+        held = await find(self._client.at(region, project), kind, word, network=scope)
         return str(held["metadata"]["id"])
 
     async def _offered(self, kind: str, word: str, region: str) -> str:
@@ -149,7 +149,7 @@ class Resolver:
     ) -> tuple[str, bool]:
         """The document's id, and whether the resource exists."""
         kind, given = document.kind, document.metadata.get("id")
-        client = _scoped(self._client, region, project)
+        client = self._client.at(region, project)
         if given is None and kind == "server":
             given = id_for(kind, document.name, region=region, project=project, network=network)
         if given is not None:
@@ -188,18 +188,10 @@ class Resolver:
         if network is None or document.metadata.get("identityId") or document.kind == "region":
             return document
         if network not in self._identities:
-            client = _scoped(self._client, str(document.metadata["regionId"]), project)
+            client = self._client.at(str(document.metadata["regionId"]), project)
             held = await find(client, "network", network)
             self._identities[network] = held["metadata"].get("identityId")
         identity = self._identities[network]
         if identity is None:
             return document
         return document.with_parts({**document.metadata, "identityId": identity}, document.spec)
-
-
-def _scoped(client: Client, region: str, project: str | None) -> Client:
-    """The same connection in another region and project."""
-    from dataclasses import replace
-
-    context = replace(client.context, region=region, project=project or client.context.project)
-    return Client(context, client.nats)

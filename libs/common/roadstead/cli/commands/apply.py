@@ -93,6 +93,9 @@ def delete(
     """
     if bool(files) == bool(kind):
         raise UserError("give KIND and ID, or -f FILE", 2)
+    name = stored_kind(kind) if kind else ""
+    if kind and not resource:
+        raise UserError(f"which {name}? Give its id or name", 2)
 
     async def work() -> None:
         async with connected() as client:
@@ -101,11 +104,7 @@ def delete(
                     client, read_documents(files), cascade=cascade, wait=wait, timeout=timeout
                 )
             else:
-                if not resource:
-                    raise UserError(f"which {stored_kind(kind)}? Give its id or name", 2)
-                gone = await delete_one(
-                    client, stored_kind(kind), resource, cascade=cascade, wait=wait, timeout=timeout
-                )
+                gone = await delete_one(client, name, resource, cascade=cascade, wait=wait, timeout=timeout)
             if not gone:
                 say("nothing of that exists")
 

@@ -26,9 +26,11 @@ def why(
     Example: roadstead why server web-1
     """
 
+    name = stored_kind(kind)
+
     async def work() -> None:
         async with connected() as client:
-            reply = await _ask(client, stored_kind(kind), resource, "why", {"limit": limit})
+            reply = await _ask(client, name, resource, "why", {"limit": limit})
             if emit(form, reply):
                 return
             lines = list(chain_lines(reply))
@@ -52,10 +54,12 @@ def history(
     Example: roadstead history network quickstart --at 2026-01-31T12:00:00Z
     """
 
+    name = stored_kind(kind)
+
     async def work() -> None:
         async with connected() as client:
             payload: dict[str, Any] = {"limit": limit, **({"at": at} if at else {})}
-            reply = await _ask(client, stored_kind(kind), resource, "history", payload)
+            reply = await _ask(client, name, resource, "history", payload)
             if emit(form, reply):
                 return
             for line in history_lines(reply.get("entries", [])):

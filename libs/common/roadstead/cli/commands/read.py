@@ -4,7 +4,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -121,9 +120,10 @@ def describe(kind: KindArgument, resource: ResourceArgument, form: FormOption = 
     Example: roadstead describe server web-1
     """
 
+    name = stored_kind(kind)
+
     async def work() -> None:
         async with connected() as client:
-            name = stored_kind(kind)
             document = await find(client, name, resource)
             region, project = _place(document)
             history = await client.api(
@@ -200,9 +200,11 @@ def wait(
     Example: roadstead wait server web-1 --for provisioned --timeout 60
     """
 
+    name = stored_kind(kind)
+
     async def work() -> None:
         async with connected() as client:
-            await _until(client, stored_kind(kind), resource, goal, timeout)
+            await _until(client, name, resource, goal, timeout)
 
     asyncio.run(work())
 
@@ -220,7 +222,7 @@ async def _until(client: Client, kind: str, word: str, goal: Goal, timeout: floa
     name = str(document["metadata"].get("name"))
     board = Board()
     board.add(kind, name, target[3])
-    async with following(replace_context(client, region, project), {(region, project)}) as known:
+    async with following(client.at(region, project), {(region, project)}) as known:
         await known.take("", document)
 
         def stands(held: Mapping[str, Any] | None) -> bool:
@@ -250,8 +252,3 @@ async def _until(client: Client, kind: str, word: str, goal: Goal, timeout: floa
                 raise UserError(
                     f"{kind} {name} is not {goal.value} after {timeout:g} s; `roadstead why {kind} {target[3]}`"
                 )
-
-
-def replace_context(client: Client, region: str, project: str) -> Client:
-    """The same connection in another region and project."""
-    return Client(replace(client.context, region=region, project=project), client.nats)

@@ -51,8 +51,8 @@ class Supervisor:
     say: Callable[[str, str], None]
     ready_within: float = READY_WITHIN
     end_within: float = END_WITHIN
-    _watched: list[_Watched] = field(default_factory=list)
-    _written: str = ""
+    _watched: list[_Watched] = field(default_factory=list, init=False)
+    _written: str = field(default="", init=False)
 
     async def up(self) -> None:
         """Start all stages; returns when every part is ready.  UserError names the part that is not, and why."""

@@ -1,0 +1,170 @@
+"""What is made of a STATUS document: words, columns, the chain of `why`."""
+
+from typing import Any
+
+import pytest
+
+from roadstead.cli.describing import chain_lines, description, history_lines
+from roadstead.cli.failures import Refused, UserError
+from roadstead.cli.output import table_lines
+from roadstead.cli.reading import columns, find, has_failed, is_provisioned, message_of, span_text, status_of
+
+from .stand_ins import REGION, Answers, held
+
+
+def document(status: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    base = held("server", "f5e2664a-8633-52e2-b00e-255dcca2ca9c", "web", generation=2)
+    return {**base, "status": status or {}, **more}
+
+
+READY = {
+    "provisioningStatus": "provisioned",
+    "observedGeneration": 2,
+    "conditions": [
+        {"type": "Available", "status": "True", "reason": "Provisioned", "message": ""},
+        {"type": "Active", "status": "True", "reason": "Running", "message": "the server is running"},
+    ],
+    "privateIP": "10.0.0.4",
+}
+
+
+def test_provisioned_is_only_what_realizes_the_newest_generation() -> None:
+    assert is_provisioned(document(READY))
+    assert not is_provisioned(document({**READY, "observedGeneration": 1}))
+    assert not is_provisioned(document({**READY, "provisioningStatus": "error"}))
+
+
+def test_deleting_and_gone_are_told_before_anything_else() -> None:
+    going = document(READY)
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert status_of(going) == "deprovisioning"
+    assert status_of({**going, "gone": "2026-01-01T00:00:09Z"}) == "deleted"
+    assert status_of(document()) == "unknown"
+
+
+def test_a_refusal_is_what_a_person_reads_first() -> None:
+    refused = document(
+        {
+            **READY,
+            "conditions": [
+                {"type": "Accepted", "status": "False", "reason": "Refused", "message": "no CIDR"}
+            ],
+        }
+    )
+    assert message_of(refused) == "refused: no CIDR"
+    assert has_failed(refused)
+    waiting = document(
+        {"code": "WAITING", "conditions": [{"type": "Available", "message": "for the network"}]}
+    )
+    assert message_of(waiting) == "WAITING: for the network"
+    assert not has_failed(waiting)
+
+
+def test_the_table_of_servers_has_power_and_addresses() -> None:
+    head, rows = columns("server", [document(READY)])
+    assert head == ["NAME", "ID", "STATUS", "POWER", "PRIVATE IP", "PUBLIC IP", "SINCE", "MESSAGE"]
+    assert rows[0][2:6] == ["provisioned", "Running", "10.0.0.4", None]
+
+
+def test_columns_are_padded_and_the_last_is_as_it_is() -> None:
+    lines = table_lines(("A", "B"), [("long", None), ("x", "two\nlines"), (True, {"k": 1})])
+    assert lines == [["A   ", "B"], ["long", "-"], ["x   ", "two lines"], ["yes ", '{"k": 1}']]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-1, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (172800, "2d")]
+)
+def test_spans_are_short(seconds: float, text: str) -> None:
+    assert span_text(seconds) == text
+
+
+CHAIN = {
+    "chain": [
+        {
+            "at": "2026-01-01T00:00:00.000Z",
+            "rule": "6.1-9",
+            "verb": "create server",
+            "why": "a complete list shows none",
+            "count": 1,
+            "cause": {"subject": "spec.r.p.server.i", "sequence": 7},
+            "writes": [
+                {
+                    "service": "compute",
+                    "method": "POST",
+                    "path": "/servers",
+                    "outcome": "ok",
+                    "openstackRequestId": "req-1",
+                    "destructive": False,
+                }
+            ],
+        },
+        {
+            "at": "2026-01-01T00:00:09+00:00",
+            "rule": "R3",
+            "verb": None,
+            "why": "",
+            "count": 4,
+            "cause": {},
+            "writes": [],
+        },
+    ],
+    "pending": [
+        {"service": "compute", "verb": "volume.attach", "at": "2026-01-01T00:00:10.000Z", "answered": False}
+    ],
+}
+
+
+def test_why_names_event_rule_request_and_its_id_in_this_order() -> None:
+    text = "\n".join(line.plain for line in chain_lines(CHAIN))
+    places = [
+        text.index(part)
+        for part in ("6.1-9", "spec.r.p.server.i (sequence 7)", "compute POST /servers  ok", "req-1")
+    ]
+    assert places == sorted(places)
+    assert "nothing to do" in text
+    assert "(4 times)" in text
+    assert "no answer seen: compute volume.attach" in text
+
+
+def test_history_shows_times_in_one_spelling() -> None:
+    entries = [
+        {
+            "kind": "acted",
+            "at": "2026-01-01T00:00:09+00:00",
+            "service": "compute",
+            "verb": "x",
+            "outcome": "unknown",
+        }
+    ]
+    (line,) = history_lines(entries)
+    assert line.plain.startswith("2026-01-01T00:00:09.000Z  compute  x  unknown")
+
+
+def test_a_description_has_conditions_consumers_and_decisions() -> None:
+    text = description(
+        document(READY, consumers=["servers.x/1"], paused=True),
+        [{"kind": "decided", "at": "t", "rule": "R1", "why": "because"}],
+    ).plain
+    for part in ("server web", "Running", "servers.x/1", "paused", "R1", "because"):
+        assert part in text
+
+
+async def test_one_is_found_by_id_or_name_and_never_guessed() -> None:
+    ident = "f5e2664a-8633-52e2-b00e-255dcca2ca9c"
+    client = Answers(
+        {
+            "server": [
+                held("server", ident, "web"),
+                held("server", ident[:-1] + "d", "twin"),
+                held("server", ident[:-1] + "e", "twin"),
+            ]
+        }
+    )
+    assert (await find(client, "server", "web"))["metadata"]["id"] == ident
+    assert (await find(client, "server", ident.upper()))["metadata"]["name"] == "web"
+    with pytest.raises(UserError, match="there is no server named we here"):
+        await find(client, "server", "we")
+    with pytest.raises(UserError, match="2 resources of kind server are named twin"):
+        await find(client, "server", "twin")
+    with pytest.raises(Refused):
+        await find(client, "server", REGION)
