@@ -43,7 +43,7 @@ async def measure(parts: list[str], scale: float, profiles: Profiles) -> list[Fi
         if "raw" in parts:
             figures += await raw.measure(g, scale)
         if "latency" in parts or "passes" in parts:
-            samples = max(5, int((150 if "latency" in parts else 15) * scale))
+            samples = max(5, int((100 if "latency" in parts else 15) * scale))
             found = await latency.measure(g, samples)  # also registers the region, which passes need
             figures += found if "latency" in parts else []
         if "passes" in parts:

@@ -17,7 +17,7 @@ from roadstead.reconcile.ingest import Ingested, IngestResult, check
 from roadstead.reconcile.kind import Kind, Metadata, Problem
 from roadstead.reconcile.status import status_document
 from roadstead.reconcile.views import Directory, StatusView
-from roadstead.store.api import Query, Row
+from roadstead.store.api import Change, Query, Row
 from roadstead.subjects import BadSubject, Key, parse_key, parse_reference, spec_subject
 
 MAX_PAGE = 500
@@ -413,12 +413,17 @@ class Api:
             return error_reply("BAD_REQUEST", f"the request lacks {error.args[0]}", 400)
         if kind not in self.handlers.kinds:
             return error_reply("UNKNOWN", f"the kind {kind} is not served here", 404)
-        row = await self.handlers.store.get(kind, ident)
-        if row is not None and row.key.region != region:
-            return error_reply("UNKNOWN", f"there is no {kind} {ident} in this region", 404)
-        key = row.key if row is not None else Key(region, "_", kind, ident)
         rule = rules.reference_add if verb == "reference.add" else rules.reference_remove
-        change = await self.handlers.store.change(key, lambda r, now: rule(r, now, consumer=consumer))
+
+        def inside_region(row: Row | None, now: datetime) -> Change:
+            if row is not None and row.key.region != region:
+                return Change(
+                    result=error_reply("UNKNOWN", f"there is no {kind} {ident} in this region", 404)
+                )
+            return rule(row, now, consumer=consumer)
+
+        # The store finds a row by kind and id alone, so the project need not be known here.
+        change = await self.handlers.store.change(Key(region, "_", kind, ident), inside_region)
         self.handlers.on_outbox()
         self.handlers.nudge()
         return dict(change.result)

@@ -102,7 +102,8 @@ async def take_references(
     outside = row.key.kind not in WITHOUT_IDENTITY
     if outside and identity and Need("identity", str(identity)) not in wanted:
         wanted.append(Need("identity", str(identity)))
-    await _announce(row, wanted, record)
+    announced = [*wanted, *(_expected(row, wanted, directory) if outside and not identity else ())]
+    await _announce(row, announced, record)
     for need in wanted:
         held = await _take(row, need, directory, requests, targets, fresh, now)
         if held is not None:
@@ -111,7 +112,8 @@ async def take_references(
             identity = targets[need.kind, need.id].metadata.get("identityId")
             if outside and identity:
                 told = Need("identity", str(identity))
-                await _announce(row, [told], record)
+                if told not in announced:
+                    await _announce(row, [told], record)
                 wanted.append(told)
     if outside and not identity:
         text = "the resource names no identity and no network that has one"
@@ -121,6 +123,16 @@ async def take_references(
         if need.provisioned and not view.provisioned and not _still_stands(row, view):
             return _waiting(row, need, view, fresh)
     return Open(str(identity) if identity else None, targets, fresh)
+
+
+def _expected(row: Row, needs: Sequence[Need], directory: Directory) -> list[Need]:
+    """The identity that a needed network of ours will name, as far as it is known: one write less than to learn it first."""
+    for need in needs:
+        view = directory.get(need.kind, need.id) if need.kind == "network" else None
+        if view is not None and (view.key.region, view.key.project) == (row.key.region, row.key.project):
+            identity = view.metadata.get("identityId")
+            return [Need("identity", str(identity))] if identity else []
+    return []
 
 
 async def _announce(row: Row, needs: Sequence[Need], record: Record) -> None:

@@ -87,6 +87,26 @@ async def test_references_are_taken_once_and_the_identity_comes_with_the_network
     assert len(owners.asked) == 2
 
 
+async def test_the_identity_of_a_known_network_is_written_down_with_the_network() -> None:
+    owners, directory = Owners(), Directory()
+    owners.rows["network", NETWORK] = target("network", NETWORK, identityId=IDENTITY)
+    owners.rows["identity", IDENTITY] = target("identity", IDENTITY)
+    directory.put(view_of(owners.rows["network", NETWORK]["target"]))
+    opened = await taken(row(), (Need("network", NETWORK),), directory, owners)
+    assert isinstance(opened, Open)
+    assert opened.identity == IDENTITY
+    assert [{f"network/{NETWORK}": -1, f"identity/{IDENTITY}": -1}] == RECORDED
+
+
+async def test_the_identity_of_a_foreign_projects_network_is_not_written_down() -> None:
+    owners, directory = Owners(), Directory()
+    view = view_of(target("network", NETWORK, identityId=IDENTITY)["target"])
+    directory.put(replace(view, key=replace(view.key, project="somebody-else")))
+    held = await taken(row(), (Need("network", NETWORK),), directory, owners)
+    assert isinstance(held, Held)
+    assert [{f"network/{NETWORK}": -1}] == RECORDED
+
+
 async def test_an_unknown_reference_is_a_consistency_error() -> None:
     held = await taken(row(), (Need("network", NETWORK),), Directory(), Owners())
     assert isinstance(held, Held)
