@@ -54,5 +54,27 @@ async def test_inv_002_a_volume_of_our_name_in_another_project_is_not_ours(world
     await world.eventually(lambda: _none(world, key.id), "absence of the foreign volume")
 
 
+async def test_inv_259_a_load_balancer_with_a_longer_name_is_not_ours(world: World) -> None:
+    """GIVEN a foreign load balancer whose name begins with ours WHEN ours is made and deleted THEN it stays as it is."""
+    home = await world.home()
+    [subnet] = await world.cloud.network_objects("subnets", name=f"network-{home.network.id}")
+    key, project = world.key("loadbalancer"), await world.cloud_project(home.identity)
+    near = await world.foreigner.make_loadbalancer(f"lb-{key.id}-extra", subnet["id"], project)
+    spec = {"listeners": [{"name": "web", "protocol": "tcp", "port": 80}]}
+    ids = {"identityId": home.identity.id, "networkId": home.network.id}
+    balancer = await world.apply("loadbalancer", world.name("lb"), spec, ident=key.id, **ids)
+    await world.until(balancer, "provisioned")
+    await world.delete(balancer)
+    await world.until(balancer, "gone")
+    [left] = await world.cloud.octavia("loadbalancers", name=near["name"])
+    assert (left["id"], left["provisioning_status"]) == (near["id"], "ACTIVE")
+    await world.foreigner.delete_loadbalancer(near["id"])
+
+    async def gone() -> bool:
+        return await world.cloud.octavia("loadbalancers", name=near["name"]) == []
+
+    await world.eventually(gone, "absence of the foreign load balancer")
+
+
 async def _none(world: World, ident: str) -> bool:
     return await world.cloud.volumes(name=f"volume-{ident}") == []

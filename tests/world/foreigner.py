@@ -76,6 +76,12 @@ class Foreigner:
     async def delete_volume(self, ident: str) -> None:
         await self._ask("block-storage", "DELETE", f"/volumes/{ident}")
 
+    async def make_loadbalancer(self, name: str, subnet: str, project: str) -> Row:
+        """An empty load balancer in that project; `delete_loadbalancer` takes it away."""
+        body = {"loadbalancer": {"name": name, "vip_subnet_id": subnet, "project_id": project}}
+        made: Row = (await self._ask("load-balancer", "POST", "/lbaas/loadbalancers", body))["loadbalancer"]
+        return made
+
     async def delete_loadbalancer(self, ident: str) -> None:
         await self._ask("load-balancer", "DELETE", f"/lbaas/loadbalancers/{ident}", query={"cascade": "true"})
 
