@@ -96,7 +96,7 @@ def test_a_wait_that_takes_too_long_is_a_failure(home: Home, tmp_path: Path) -> 
     path = tmp_path / "lonely.yaml"
     path.write_text(
         "kind: securitygroup\nmetadata: {name: lonely, networkId: 4f1f4df7-37d2-4d25-a07b-6f7c8a0f0c11, "
-        "identityId: 4f1f4df7-37d2-4d25-a07b-6f7c8a0f0c12}\nspec: {rules: [{direction: egress, protocol: any}]}\n"
+        "identityId: quickstart}\nspec: {rules: [{direction: egress, protocol: any}]}\n"
     )
     began = time.monotonic()
     done = home.run("apply", "-f", str(path), "--wait", "--timeout", "3")
@@ -131,6 +131,8 @@ def test_a_dead_letter_is_listed_shown_and_published_again(home: Home) -> None:
     while len(home.json("dlq", "list")) < len(letters) + 1:
         assert time.monotonic() < deadline + 20
     assert home.run("dlq", "show", "999").status == 1
+    home.good("delete", "server", region)  # what was never accepted is known by its refusal alone
+    assert ids(home).keys() == NAMES
 
 
 def test_a_second_start_finds_everything_provisioned_and_writes_nothing(home: Home) -> None:

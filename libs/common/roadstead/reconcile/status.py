@@ -12,6 +12,7 @@ from roadstead.clock import iso
 from roadstead.events import dump
 from roadstead.reconcile.decision import Code
 from roadstead.store.api import Row
+from roadstead.subjects import NO_PROJECT
 
 STAMPED = ("Healthy", "Active")
 DERIVED = {
@@ -88,6 +89,8 @@ def status_document(row: Row) -> dict[str, Any]:
         "incarnation": row.incarnation,
     }
     metadata["regionId"] = row.key.region
+    if row.key.project != NO_PROJECT:
+        metadata["projectId"] = row.key.project  # also of what was never accepted
     if row.created_at is not None:
         metadata["creationTime"] = iso(row.created_at)
     if row.deletion_timestamp is not None:

@@ -99,7 +99,9 @@ rows = st.builds(
             "ever_provisioned": st.booleans(),
             "resource_version": st.integers(0, 10**9),
             "references": st.dictionaries(st.text(min_size=1), st.integers(-5, 5), max_size=3),
-            "spec": st.dictionaries(st.text(min_size=1), st.integers() | st.text(), max_size=4),
+            "spec": st.dictionaries(
+                st.text(min_size=1), st.integers(-(2**53), 2**53) | st.text(), max_size=4
+            ),
         },
     ),
 )
