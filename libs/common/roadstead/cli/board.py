@@ -12,7 +12,7 @@ from rich.text import Text
 
 from roadstead.cli.output import COLOURS, console, table_text
 
-HEAD = ("KIND", "NAME", "ID", "STATUS", "SECONDS", "MESSAGE")
+HEAD = ("KIND", "NAME", "STATUS", "SECONDS", "MESSAGE")  # no ids: the table must fit a terminal
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Line:
         return (self.ended if self.ended is not None else time.monotonic()) - self.since
 
     def row(self) -> list[str]:
-        return [self.kind, self.name, self.id, self.status, f"{self.seconds:.1f}", self.message]
+        return [self.kind, self.name, self.status, f"{self.seconds:.1f}", self.message]
 
 
 class Board:
