@@ -50,11 +50,14 @@ def integration_stack(request: pytest.FixtureRequest) -> Iterator[Session]:
 
 @pytest.fixture(scope="session")
 def cloud_stack(request: pytest.FixtureRequest) -> Iterator[Session]:
-    """The same over the reference cloud, more patient because real services take their time."""
+    """The same over the reference cloud.
+
+    Its pace must leave real services time: a call that takes longer than the scaled deadline and settling time is made again.
+    """
     clouds = CLOUD_HOME / "etc/clouds.yaml"
     if not clouds.exists():
         pytest.skip(f"no cloud at {CLOUD_HOME}: start one with `make cloud`")
-    wanted = Session("cloud", pace=0.25, at_once=8, patience=240, cloud=(clouds, "roadstead-admin"))
+    wanted = Session("cloud", pace=0.35, at_once=6, patience=240, cloud=(clouds, "roadstead-admin"))
     yield from _opened(wanted, request)
 
 

@@ -74,7 +74,7 @@ async def test_inv_285_what_the_provider_cannot_do_parks_and_leaves_no_port(worl
     home = await world.home()
     refused = [{**LISTENERS[0], "pool": {**LISTENERS[0]["pool"], "proxyProtocolV2": True}}]
     lb = await balancer(world, home, listeners=refused)
-    await world.until(lb, "error")
+    await world.until(lb, "error", when=lambda d: d["status"].get("code") == "NOT_OFFERED", within=600)
     assert "provider cannot do" in world.condition(lb, "Available")["message"]
     assert await world.cloud.octavia("loadbalancers", name=f"lb-{lb.id}") == []
     await world.edit(lb, listeners=[{**LISTENERS[0], "name": "plain"}])

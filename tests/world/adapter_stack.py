@@ -87,18 +87,18 @@ class Session:
         try:
             for job in self._jobs.values():
                 job.cancel()
-            self.run(self._close(), 300)
+            self.run(self._close(), 600)
         finally:
             self.stack.stop()
             if self.simulator is not None:
                 self.simulator.stop()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(10)
-        wrong = self.stack.errors()
-        if os.environ.get("ROADSTEAD_KEEP_LOGS"):
-            print(f"logs are in {self.stack.folder}")
-        else:
-            self.stack.remove()
+            wrong = self.stack.errors()
+            if os.environ.get("ROADSTEAD_KEEP_LOGS"):
+                print(f"logs are in {self.stack.folder}")
+            else:
+                self.stack.remove()
         assert not wrong, "the services logged errors:\n" + "\n".join(wrong[:10])
 
     # ------------------------------------------------------------ on the loop
@@ -172,18 +172,22 @@ class Session:
             return self._home
 
     async def _close(self) -> None:
-        if hasattr(self, "domain"):
-            await self.host.clear()
-            projects = [p["name"] for p in await self.cloud.projects(domain_id=self.domain)]
-            users = [u["name"] for u in await self.cloud.users(domain_id=self.domain)]
-            await self.foreigner.tidy()
-            await self.cloud.remove_domain(self.domain)
-            provider = [f"{self.prefix}-provider"]
-            assert (projects, users) == (provider, provider), (
-                f"left behind: projects {projects}, users {users}"
-            )
-        if hasattr(self, "bus"):
-            await self.bus.close()
+        projects: list[str] = []
+        users: list[str] = []
+        try:
+            if hasattr(self, "host"):
+                await self.host.clear()
+        finally:
+            if hasattr(self, "foreigner"):
+                await self.foreigner.tidy()
+            if hasattr(self, "domain"):
+                projects = [p["name"] for p in await self.cloud.projects(domain_id=self.domain)]
+                users = [u["name"] for u in await self.cloud.users(domain_id=self.domain)]
+                await self.cloud.remove_domain(self.domain)
+            if hasattr(self, "bus"):
+                await self.bus.close()
+        provider = [f"{self.prefix}-provider"] if hasattr(self, "domain") else []
+        assert (projects, users) == (provider, provider), f"left behind: projects {projects}, users {users}"
 
 
 def administrator(clouds: Path, name: str) -> SdkAdministrator:
@@ -239,13 +243,15 @@ class StackScenario(World):
             found = (await self.request(ref.kind, "why", {"id": ref.id}))["last"]
             return found.get("decisionId"), found.get("count")
 
-        before = await last()
-        await self.request(ref.kind, "resume", {"id": ref.id})
+        # A pass may be under way that read the cloud before this call; the second one has not.
+        for _ in range(2):
+            before = await last()
+            await self.request(ref.kind, "resume", {"id": ref.id})
 
-        async def passed() -> bool:
-            return await last() != before
+            async def passed(before: tuple[Any, Any] = before) -> bool:
+                return await last() != before
 
-        await self.eventually(passed, f"pass over {ref.kind} {ref.name}")
+            await self.eventually(passed, f"pass over {ref.kind} {ref.name}")
 
     async def moved(self, seconds: float) -> None:
         try:

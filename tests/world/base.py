@@ -406,4 +406,5 @@ def observed_error(document: Document) -> bool:
 def _word(entry: Mapping[str, Any]) -> str:
     word = re.sub(r"\s", "", str(entry["verb"]))
     outcome = str(entry.get("outcome"))
-    return word if outcome == "ok" else f"{word} {outcome}"
+    # A write whose answer was never seen is one all the same; what it made is adopted and not made again.
+    return word if outcome in ("ok", "unknown") else f"{word} {outcome}"
