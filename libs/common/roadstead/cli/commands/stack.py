@@ -120,9 +120,7 @@ def _detached(home: Home, cloud: str, bare: bool) -> None:
 def down(
     wipe: Annotated[
         bool,
-        typer.Option(
-            "--wipe", help="Also remove its data: messages, rows, the simulated cloud, credentials."
-        ),
+        typer.Option("--wipe", help="Also remove its data: messages, rows, the simulated cloud, keys."),
     ] = False,
 ) -> None:
     """End the local stack that runs in this folder, and nothing else.
@@ -149,11 +147,13 @@ def down(
 
 
 def _wipe(home: Home) -> None:
-    for path in (home.nats, home.postgres, home.simulator, home.path / "regions", home.logs):
+    for path in (home.nats, home.postgres, home.simulator, home.logs):
         shutil.rmtree(path, ignore_errors=True)
-    for file in (home.context, home.ports, home.seal_keys):
+    for file in (home.context, home.ports, home.seal_keys, home.region(SIMULATOR)):
         file.unlink(missing_ok=True)
-    say(f"data in {home.path} removed")
+    # A real cloud goes on knowing the user that these variables hold the password of.
+    kept = sorted(home.region("x").parent.glob("*.env"))
+    say(f"data in {home.path} removed" + (f"; kept: {', '.join(map(str, kept))}" if kept else ""))
 
 
 def status(form: FormOption = Form.TABLE) -> None:

@@ -1,13 +1,16 @@
 """`up --quickstart`: the cloud becomes a region, the example file is applied, and a line says what to try next."""
 
 import asyncio
+import shutil
+import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
 from roadstead.cli.applying import Applying, apply_documents
 from roadstead.cli.client import Client, connected
-from roadstead.cli.context import Context, write_context
+from roadstead.cli.context import Choice, Context, load_context, write_context
 from roadstead.cli.documents import Document, read_documents
 from roadstead.cli.failures import UserError
 from roadstead.cli.output import say
@@ -43,13 +46,9 @@ def after_start(home: Home, cloud: str) -> Callable[[Context, Blueprint], Awaita
 
 async def run_quickstart(home: Home, cloud: str) -> None:
     """Register, apply, wait, and say what to try next.  UserError for what did not become provisioned."""
-    from roadstead.cli.context import Choice, load_context
-
     context = load_context(Choice(str(home.context)))
     async with connected(context) as client:
         region = await register_cloud(client, home, cloud)
-    from dataclasses import replace
-
     context = replace(context, region=region, project=PROJECT, organization=ORGANIZATION)
     write_context(home.context, context)
     async with connected(context) as client:
@@ -64,7 +63,13 @@ async def register_cloud(client: Client, home: Home, cloud: str) -> str:
     clouds = home.simulator / "clouds.yaml" if simulated else None
     admin = await asyncio.to_thread(administrator, "sim" if simulated else cloud, None, clouds)
     variables = home.region(cloud)
-    made = await configure_cloud(admin, Wanted(prefix=PREFIX), variables)
+    try:
+        made = await configure_cloud(admin, Wanted(prefix=PREFIX), variables)
+    except UserError as error:
+        if "password" not in str(error):
+            raise
+        again = f"roadstead region configure --cloud {cloud} --prefix {PREFIX} --rotate --file {variables}"
+        raise UserError(f"{error}: `{again}`, then `roadstead up` again") from None
     offer = await offer_of(admin)
     region = simulator_region() if simulated else region_id_of(admin.auth_url, cloud)
     wanted = document(
@@ -106,8 +111,7 @@ def example_path() -> Path:
 def say_next(servers: dict[str, str]) -> None:
     """One line to go on with."""
     name, ident = sorted(servers.items())[0]
-    say(
-        f"Everything is provisioned. Try next: roadstead get all | roadstead why server {name} | "
-        f"roadstead describe server {ident} | roadstead watch server (docs/guide.md goes on from here)",
-        "bold green",
-    )
+    program = "roadstead" if shutil.which("roadstead") else sys.argv[0]
+    words = ("get all", f"why server {name}", f"describe server {ident}", "watch server")
+    commands = " | ".join(f"{program} {each}" for each in words)
+    say(f"Everything is provisioned. Try next: {commands} (docs/guide.md goes on from here)", "bold green")
