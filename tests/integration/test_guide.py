@@ -63,6 +63,7 @@ def shell(folder: Path, lines: list[str], timeout: float = 240) -> str:
     script = "set -e\n" + "\n".join(lines)
     done = subprocess.run(
         ["bash", "-c", script],
+        check=False,
         cwd=folder,
         env=environment(folder),
         capture_output=True,

@@ -28,8 +28,8 @@ class ExternalNetworkSelector(Part):
 class Gpu(Part):
     vendor: Literal["NVIDIA", "AMD"]
     model: str
-    physicalCount: Annotated[int, Field(ge=1)] = 1  # noqa: N815 - wire spelling
-    logicalCount: Annotated[int, Field(ge=1)] = 1  # noqa: N815
+    physicalCount: Annotated[int, Field(ge=1)] = 1
+    logicalCount: Annotated[int, Field(ge=1)] = 1
     memory: str | int | None = None  # a quantity, per logical GPU
 
 
@@ -42,7 +42,7 @@ class Cpu(Part):
 class FlavorMetadata(Part):
     id: str
     baremetal: bool = False
-    pinnedOnly: bool = False  # noqa: N815
+    pinnedOnly: bool = False
     cpu: Cpu | None = None
     memory: str | int | None = None  # a quantity; overrides Nova's RAM
     gpu: Gpu | None = None
@@ -55,17 +55,17 @@ class Flavors(Part):
 
 class PlacementPreflight(Part):
     enabled: bool = False
-    requiredTraits: list[str] = Field(default_factory=list)  # noqa: N815
+    requiredTraits: list[str] = Field(default_factory=list)
 
 
 class Compute(Part):
-    serverGroupPolicy: str = "soft-anti-affinity"  # noqa: N815
-    placementPreflight: PlacementPreflight | None = None  # noqa: N815
+    serverGroupPolicy: str = "soft-anti-affinity"
+    placementPreflight: PlacementPreflight | None = None
     flavors: Flavors | None = None
 
 
 class ImageSelector(Part):
-    signingKey: str | None = None  # noqa: N815 - PEM
+    signingKey: str | None = None
 
 
 class Image(Part):
@@ -73,8 +73,8 @@ class Image(Part):
 
 
 class Segment(Part):
-    startId: Annotated[int, Field(ge=1, le=4094)]  # noqa: N815
-    endId: Annotated[int, Field(ge=1, le=4094)]  # noqa: N815
+    startId: Annotated[int, Field(ge=1, le=4094)]
+    endId: Annotated[int, Field(ge=1, le=4094)]
 
 
 class Vlan(Part):
@@ -82,7 +82,7 @@ class Vlan(Part):
 
 
 class ProviderNetworks(Part):
-    physicalNetwork: str  # noqa: N815
+    physicalNetwork: str
     vlan: Vlan | None = None
 
 
@@ -91,15 +91,15 @@ class ExternalNetworks(Part):
 
 
 class NetworkPart(Part):
-    externalNetworks: ExternalNetworks | None = None  # noqa: N815
-    providerNetworks: ProviderNetworks | None = None  # noqa: N815
+    externalNetworks: ExternalNetworks | None = None
+    providerNetworks: ProviderNetworks | None = None
 
 
 class Performance(Part):
     """Caps, not guarantees."""
 
-    maxIOPS: Annotated[int, Field(ge=1)] | None = None  # noqa: N815
-    maxThroughputMiBps: Annotated[int, Field(ge=1)] | None = None  # noqa: N815
+    maxIOPS: Annotated[int, Field(ge=1)] | None = None
+    maxThroughputMiBps: Annotated[int, Field(ge=1)] | None = None
 
 
 class SupportedFlavors(Part):
@@ -111,9 +111,9 @@ class VolumeClassMetadata(Part):
     media: Literal["hdd", "ssd", "nvme", ""] = ""
     performance: Performance | None = None
     encrypted: bool = False
-    minSize: str | int | None = None  # noqa: N815 - a quantity, positive whole GiB
-    maxSize: str | int | None = None  # noqa: N815
-    supportedFlavors: SupportedFlavors | None = None  # noqa: N815
+    minSize: str | int | None = None
+    maxSize: str | int | None = None
+    supportedFlavors: SupportedFlavors | None = None
 
 
 class VolumeClasses(Part):
@@ -124,7 +124,7 @@ class VolumeClasses(Part):
 
 
 class BlockStorage(Part):
-    volumeClasses: VolumeClasses | None = None  # noqa: N815
+    volumeClasses: VolumeClasses | None = None
 
 
 class LoadBalancerPart(Part):
@@ -132,7 +132,7 @@ class LoadBalancerPart(Part):
 
 
 class IdentityPart(Part):
-    clusterRoles: list[str] | None = None  # noqa: N815
+    clusterRoles: list[str] | None = None
 
     @property
     def roles(self) -> list[str]:
@@ -149,15 +149,15 @@ class OpenStack(Part):
     """How to reach and use one cloud.  regionName is Keystone's region, None: the catalog's only one."""
 
     endpoint: str
-    serviceAccountSecret: SecretRef  # noqa: N815
-    regionName: str | None = None  # noqa: N815
-    defaultArchitecture: Literal["x86_64", "aarch64"] = "x86_64"  # noqa: N815
+    serviceAccountSecret: SecretRef
+    regionName: str | None = None
+    defaultArchitecture: Literal["x86_64", "aarch64"] = "x86_64"
     identity: IdentityPart = Field(default_factory=IdentityPart)
     compute: Compute = Field(default_factory=Compute)
     image: Image = Field(default_factory=Image)
     network: NetworkPart = Field(default_factory=NetworkPart)
-    blockStorage: BlockStorage = Field(default_factory=BlockStorage)  # noqa: N815
-    loadBalancer: LoadBalancerPart = Field(default_factory=LoadBalancerPart)  # noqa: N815
+    blockStorage: BlockStorage = Field(default_factory=BlockStorage)
+    loadBalancer: LoadBalancerPart = Field(default_factory=LoadBalancerPart)
 
 
 class Organization(Part):
