@@ -11,7 +11,6 @@ import pytest_asyncio
 
 from tests.chaos.stack import People, Stack
 
-SOAK = os.environ.get("ROADSTEAD_SOAK") == "1"
 KEEP = os.environ.get(
     "ROADSTEAD_KEEP_CHAOS"
 )  # a folder that is left behind, for a person who looks into a failure

@@ -73,6 +73,11 @@ class Stack:
     def start(self) -> "Stack":
         self.front.start()
         self.admin = Admin(self.cloud)
+        # Read before any trouble, which hits the administrator as well.
+        flavors = self.admin.call("GET", "/compute/v2.1/flavors")["flavors"]
+        images = self.admin.call("GET", "/image/v2/images")["images"]
+        self.flavor = next(str(f["id"]) for f in flavors if f["name"] == "small")
+        self.image = next(str(i["id"]) for i in images if i["name"] == "ubuntu-24.04")
         self.hands.submit(self.nats.start).result()
         self.hands.submit(self.postgres.start).result()
         asyncio.run(migrate(self.postgres.url, SERVICES))
@@ -174,8 +179,14 @@ class Stack:
 
     def made(self, path: str, text: str) -> list[Call]:
         """POSTs to a path that had an effect and bear a text in their body."""
-        calls = self.cloud.log.calls(method="POST", path=path, body=text)
+        with self.cloud.lock:
+            calls = self.cloud.log.calls(method="POST", path=path, body=text)
         return [c for c in calls if c.took_effect and (c.status < 300 or c.no_answer or c.fault)]
+
+    def writes(self, since: int) -> list[Call]:
+        """What the product wrote from that call on."""
+        with self.cloud.lock:
+            return [c for c in self.cloud.log.writes(since=since) if c.user_name != "admin"]
 
     def trouble(self, kind: str, **criteria: Any) -> str:
         with self.cloud.lock:
@@ -345,11 +356,9 @@ class People:
         return await self.apply(key, self.stack.name("group"), RULES, networkId=network.id)
 
     def server_spec(self, network: Key, groups: Sequence[Key] = (), *, public: bool = True) -> dict[str, Any]:
-        compute = self.stack.admin.call("GET", "/compute/v2.1/flavors")["flavors"]
-        images = self.stack.admin.call("GET", "/image/v2/images")["images"]
         return {
-            "flavorID": next(f["id"] for f in compute if f["name"] == "small"),
-            "image": {"id": next(i["id"] for i in images if i["name"] == "ubuntu-24.04")},
+            "flavorID": self.stack.flavor,
+            "image": {"id": self.stack.image},
             "networks": [{"id": network.id}],
             "securityGroups": [{"id": g.id} for g in groups],
             "publicIPAllocation": {"enabled": public},

@@ -8,29 +8,29 @@ from tests.chaos.lives import Point, all_reached, armed
 from tests.chaos.stack import People, Stack
 
 NETWORK = (
-    Point("store.ingest.before", "network"),
+    Point("store.ingest.before", "network", soak=True),
     Point("store.ingest.after", "network"),
     Point("publish.spec.before", "network"),  # of the identity that it brings
-    Point("publish.spec.after", "network"),
+    Point("publish.spec.after", "network", soak=True),
     Point("request.rpc.identity.reference.add.after", "network"),
     Point("store.intend.network.create.after", "network"),
     Point("cloud.network.network.create.during", "network", ("POST", "/networks$")),
     Point("cloud.network.network.create.after", "network"),
     Point("cloud.network.subnet.create.after", "network"),
-    Point("cloud.network.router.create.after", "network"),
+    Point("cloud.network.router.create.after", "network", soak=True),
     Point("store.finish.before", "network"),
 )
 IDENTITY = (
-    Point("store.intend.project.create.after", "identity"),
+    Point("store.intend.project.create.after", "identity", soak=True),
     Point("cloud.identity.project.create.during", "identity", ("POST", "/projects$")),
     Point("cloud.identity.project.create.after", "identity"),
     Point("store.save_record.before", "identity"),
     Point("store.save_record.after", "identity"),
     Point("cloud.identity.user.create.after", "identity"),
     Point("cloud.identity.credential.create.after", "identity"),
-    Point("cloud.compute.servergroup.create.after", "identity"),
+    Point("cloud.compute.servergroup.create.after", "identity", soak=True),
     Point("cloud.compute.keypair.create.after", "identity"),
-    Point("publish.credential.before", "identity"),
+    Point("publish.credential.before", "identity", soak=True),
     Point("publish.credential.after", "identity"),
 )
 ONE_OF_EACH = {

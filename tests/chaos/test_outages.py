@@ -133,7 +133,7 @@ async def test_architecture_3_2_a_broker_restored_from_an_older_copy_takes_nothi
     assert await people.end_of("SPEC") < end
     await edits.settled()
     await late.settled()
-    writes = [w for w in stack.cloud.log.writes(since=mark) if w.path.endswith("/security-groups")]
+    writes = [w for w in stack.writes(mark) if w.path.endswith("/security-groups")]
     assert writes == []
     await edits.everywhere()
     await late.everywhere()

@@ -31,7 +31,8 @@ async def secrets_of(stack: Stack, people: People, identity: str) -> dict[str, s
         f"api.{stack.region}.{people.key('identity').project}.identity.credentials", {"id": identity}
     )
     store = stack.cloud.keystone.store
-    (credential,) = [c for c in store.credentials.values() if identity in c.name]
+    with stack.cloud.lock:
+        (credential,) = [c for c in store.credentials.values() if identity in c.name]
     lines = [line for line in said["sshPrivateKey"].splitlines() if not line.startswith("-----")]
     password = store.secrets[said["userId"]].password
     assert password
@@ -50,7 +51,8 @@ async def secrets_of(stack: Stack, people: People, identity: str) -> dict[str, s
 
 def tokens_of(stack: Stack) -> dict[bytes, str]:
     """Some tokens that the cloud gave out; they have one spelling."""
-    given = list(stack.cloud.keystone.tokens)[-TOKENS:]
+    with stack.cloud.lock:
+        given = list(stack.cloud.keystone.tokens)[-TOKENS:]
     return {token.encode(): "token" for token in given}
 
 

@@ -48,7 +48,6 @@ SERVER = (
     Point("cloud.compute.server.create.after"),
     Point("store.finish.server.create.before"),
     Point("store.finish.server.create.after"),
-    Point("store.finish.before"),
     Point("publish.status.before"),
     Point("publish.status.after"),
     Point("store.outbox_done.before"),

@@ -15,9 +15,9 @@ import pytest
 
 from roadstead.subjects import Key
 from tests.chaos.edits import Edits
+from tests.chaos.lives import SOAK
 from tests.chaos.stack import People, Stack
 
-SOAK = os.environ.get("ROADSTEAD_SOAK") == "1"
 SECONDS = float(os.environ.get("ROADSTEAD_STORM", "600")) if SOAK else 12.0
 SEEDS = (1,) if not SOAK else (2, 3, 4)
 
