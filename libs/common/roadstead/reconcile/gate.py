@@ -251,6 +251,8 @@ def before_delete(row: Row, directory: Directory, has_project: Callable[[str], b
         return Open(str(identity))
     view = directory.get("identity", str(identity))
     if view is None:
+        if not _touched(row) and not row.status.get("made"):
+            return Held(GateRule.UNREALIZED, done=True)  # it waited for an identity that never was
         text = f"nothing is known of the identity {identity} yet"
         return Held(GateRule.IDENTITY_UNKNOWN, Retry(Code.UNKNOWN, text))
     if view.gone or not view.status.get("projectReady"):

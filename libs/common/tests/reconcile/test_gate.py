@@ -197,7 +197,9 @@ def test_ref_001_an_identity_without_a_project_is_unrealized() -> None:
 
 
 def test_an_identity_nobody_has_heard_of_is_unknown_and_not_absent() -> None:
-    going = replace(row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": 1})
+    going = replace(
+        row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": 1}, ever_provisioned=True
+    )
     held = before_delete(going, Directory(), lambda _: False)
     assert isinstance(held, Held)
     assert isinstance(held.outcome, Retry)
@@ -243,3 +245,10 @@ def test_ref_001_an_identity_that_never_asked_for_a_project_goes_without_a_call(
         replace(base, status={**base.status, "projectReady": False}),
     ):
         assert isinstance(before_delete(begun, Directory(), lambda _: False), Open)
+
+
+def test_ref_001_what_waited_for_an_identity_that_never_was_goes_at_once() -> None:
+    going = replace(row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": -1})
+    held = before_delete(going, Directory(), lambda _: False)
+    assert isinstance(held, Held)
+    assert held.done
