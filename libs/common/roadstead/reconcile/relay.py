@@ -1,7 +1,8 @@
 """The outbox on its way to the broker.
 
 Rows that are still there are taken, published and removed; a message that the broker did not acknowledge is taken again later with
-the same id, so the broker stores it once.  Messages of one subject keep their order.
+the same id, so the broker stores it once.  Messages of one subject keep their order, whichever relay sends them: the store hands
+out none while an earlier one is in another relay's hands, and what a relay has not sent while it was its own it leaves alone.
 """
 
 import asyncio
@@ -64,6 +65,7 @@ class Relay:
 
     async def flush(self) -> int:
         """One batch; how many left."""
+        ends = self._clock.monotonic() + self._hide
         items = await self._store.outbox_take(self._batch, self._hide)
         if not items:
             return 0
@@ -71,16 +73,20 @@ class Relay:
         for item in items:
             lanes[item.outgoing.subject].append(item)
         done = [
-            i for lane in await asyncio.gather(*(self._lane(lane) for lane in lanes.values())) for i in lane
+            i
+            for lane in await asyncio.gather(*(self._lane(lane, ends) for lane in lanes.values()))
+            for i in lane
         ]
         if done:
             await self._store.outbox_done(done)
         self.sent += len(done)
         return len(done)
 
-    async def _lane(self, items: Sequence[OutboxItem]) -> list[int]:
+    async def _lane(self, items: Sequence[OutboxItem], ends: float) -> list[int]:
         done = []
         for item in items:
+            if self._clock.monotonic() >= ends:
+                break  # it may be another relay's by now
             try:
                 await self._one(item)
             except PublishFailed as error:

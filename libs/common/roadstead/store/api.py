@@ -192,7 +192,10 @@ class Store(Protocol):
         ...
 
     async def outbox_take(self, limit: int, seconds: float) -> builtins.list[OutboxItem]:
-        """Messages that wait, oldest first; hidden from other relays for `seconds`.  message_id is always filled."""
+        """Messages that wait, oldest first; hidden from other relays for `seconds`.  message_id is always filled.
+
+        None whose subject has an earlier message that another relay still has: messages of a subject go out in their order.
+        """
         ...
 
     async def outbox_done(self, ids: Sequence[int]) -> None: ...

@@ -202,10 +202,13 @@ class MemoryStore:
         await self.edge("outbox_take", False)
         now = self.clock.now()
         taken: builtins.list[OutboxItem] = []
+        busy: set[str] = set()
         for number, waiting in self._held.outbox.items():
             if len(taken) == limit:
                 break
-            if waiting.hidden_until is None or waiting.hidden_until <= now:
+            if waiting.hidden_until is not None and waiting.hidden_until > now:
+                busy.add(waiting.outgoing.subject)
+            elif waiting.outgoing.subject not in busy:
                 waiting.hidden_until = now + timedelta(seconds=seconds)
                 sent = replace(waiting.outgoing, headers=dict(waiting.outgoing.headers))
                 taken.append(OutboxItem(number, sent))

@@ -444,6 +444,35 @@ async def test_taken_messages_are_hidden_from_other_relays_until_their_time_is_o
     assert await store.outbox_take(10, 30) == []
 
 
+async def test_a_later_message_of_a_subject_waits_until_an_earlier_one_is_free_or_gone(
+    store: Store, replica: Store, clock: HandClock
+) -> None:
+    await store.change(key(1), put(blank(key(1)), [Outgoing("s.1", b"old")]))
+    (old,) = await store.outbox_take(10, 30)
+    await store.change(key(1), put(blank(key(1)), [Outgoing("s.1", b"new"), Outgoing("s.2", b"")]))
+    assert [i.outgoing.subject for i in await replica.outbox_take(10, 10)] == ["s.2"]
+    clock.forward(30)
+    again = await replica.outbox_take(10, 30)
+    assert [i.outgoing.payload for i in again if i.outgoing.subject == "s.1"] == [b"old", b"new"]
+    clock.forward(30)
+    (first, *_) = await store.outbox_take(1, 30)
+    assert first.id == old.id
+    assert "s.1" not in [i.outgoing.subject for i in await replica.outbox_take(10, 30)]
+    await store.outbox_done([old.id])
+    assert [i.outgoing.payload for i in await replica.outbox_take(10, 30)] == [b"new"]
+
+
+async def test_relays_that_take_at_once_never_share_a_subject(store: Store, replica: Store) -> None:
+    for n in range(4):
+        sent = [Outgoing(f"s.{number % 5}", b"") for number in range(n, n + 20)]
+        await store.change(key(n), put(blank(key(n)), sent))
+    for _ in range(4):
+        batches = await asyncio.gather(*(s.outbox_take(7, 30) for _ in range(4) for s in (store, replica)))
+        of = [{i.outgoing.subject for i in batch} for batch in batches]
+        assert sum(map(len, of)) == len(set().union(*of)) > 0
+        await store.outbox_done([i.id for batch in batches for i in batch])
+
+
 async def test_two_relays_never_take_one_message_at_once(store: Store, replica: Store) -> None:
     await store.change(key(1), put(blank(key(1)), [Outgoing(f"s.{n}", b"") for n in range(40)]))
     batches = await asyncio.gather(*(s.outbox_take(5, 30) for _ in range(4) for s in (store, replica)))

@@ -240,12 +240,25 @@ class Statements:
 
     @cached_property
     def outbox_take(self) -> str:
-        """$2: limit, $3: seconds.  The records come in no order."""
+        """$2: limit, $3: seconds.  The records come in no order.
+
+        Nothing is taken while an earlier message of its subject is another relay's: neither one that is hidden (`busy`) nor one
+        that is being taken or removed at this moment, which this statement's snapshot still shows (`kept`).
+        """
+        table = f"{self.schema}.outbox"
         return (
-            f"WITH t AS MATERIALIZED (SELECT {NOW} AS now), free AS (SELECT id FROM {self.schema}.outbox"
-            " WHERE hidden_until IS NULL OR hidden_until <= (SELECT now FROM t) ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)"
-            f" UPDATE {self.schema}.outbox o SET hidden_until = t.now + make_interval(secs => $3::float8) FROM free, t"
-            " WHERE o.id = free.id RETURNING o.id, o.subject, o.payload, o.headers, o.message_id, o.purge_to"
+            f"WITH t AS MATERIALIZED (SELECT {NOW} AS now),"
+            f" busy AS MATERIALIZED (SELECT subject, min(id) AS first FROM {table}"
+            " WHERE hidden_until > (SELECT now FROM t) GROUP BY subject),"
+            f" free AS MATERIALIZED (SELECT o.id, o.subject FROM {table} o"
+            " WHERE (o.hidden_until IS NULL OR o.hidden_until <= (SELECT now FROM t))"
+            " AND NOT EXISTS (SELECT FROM busy b WHERE b.subject = o.subject AND b.first < o.id)"
+            " ORDER BY o.id LIMIT $2 FOR UPDATE OF o SKIP LOCKED),"
+            " kept AS MATERIALIZED (SELECT f.id FROM free f WHERE NOT EXISTS ("
+            f"SELECT FROM {table} e WHERE e.subject = f.subject AND e.id < f.id"
+            " AND e.id < (SELECT max(id) FROM free) AND e.id NOT IN (SELECT id FROM free)))"
+            f" UPDATE {table} o SET hidden_until = t.now + make_interval(secs => $3::float8) FROM kept, t"
+            " WHERE o.id = kept.id RETURNING o.id, o.subject, o.payload, o.headers, o.message_id, o.purge_to"
         )
 
     @cached_property
