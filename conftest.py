@@ -1,8 +1,11 @@
 """Marks tests by the folder of their level: all under tests/simulation are simulation tests, and so on."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 
 TESTS = Path(__file__).parent / "tests"
 LEVELS = {"integration", "simulation", "cloud", "conformance", "chaos", "ovn"}
@@ -16,3 +19,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             level = item.path.relative_to(TESTS).parts[0]
             if level in LEVELS:
                 item.add_marker(level)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _loggers_can_be_configured_again() -> Iterator[None]:
+    """A logger that is cached at its first use keeps the settings of whichever test used it first."""
+    patch = pytest.MonkeyPatch()
+    configure = structlog.configure
+
+    def uncached(**settings: Any) -> None:
+        configure(**{**settings, "cache_logger_on_first_use": False})
+
+    patch.setattr(structlog, "configure", uncached)
+    yield
+    patch.undo()
+
+
+@pytest.fixture(autouse=True)
+def _log_settings_are_put_back() -> Iterator[None]:
+    """What a test set up for logging ends with it, as others look at what is logged."""
+    before = structlog.get_config() if structlog.is_configured() else None
+    yield
+    if before is None:
+        structlog.reset_defaults()
+    else:
+        structlog.configure(**before)
