@@ -378,6 +378,26 @@ async def test_k2_among_several_that_came_at_once_none_is_touched() -> None:
     assert len(world.vip_ports()) == 2
 
 
+async def test_k2_a_neighbour_that_is_being_made_does_not_let_our_stray_be_forgotten() -> None:
+    """Two candidates at first; the neighbour's load balancer shows a moment later, and then ours alone is left and goes."""
+    world = World(algorithm="ROUND_ROBIN")
+    bench = world.bench()
+    await bench.run()
+    (left,) = world.vip_ports()
+    neighbour = world.cloud.neutron.vip_port_create(
+        world.subnet, None, world.project, "x", "ovn-lb:vip", f"lb-{OTHER}"
+    )
+    world.algorithm = "SOURCE_IP_PORT"
+    again = world.bench()
+    again.status = bench.status
+    assert isinstance((await again.run()).outcome, Yield)
+    assert len(world.vip_ports()) == 2
+    world.cloud.foreign("network", "delete", neighbour["id"])
+    world.clock.advance(100)
+    assert (await again.until_settled()).outcome == Done()
+    assert left["id"] not in {p["id"] for p in world.vip_ports()}
+
+
 # ---------------------------------------------------------------- differences
 
 

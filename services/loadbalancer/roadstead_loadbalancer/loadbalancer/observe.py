@@ -186,10 +186,12 @@ async def stray_ports(p: LoadBalancerPass, asked: datetime | None) -> Strays:
             ours = fixed[0].get("ip_address") == requested if requested else _made_then(time, asked)
             if ours and await _is_unknown(p, made_for):
                 found[str(port["id"])] = time
-    if len(found) > 1:
-        return Strays()  # ours is not to be told from the others
     old = tuple(ident for ident, time in found.items() if p.now - time >= STRAY_AGE)
-    return Strays(old, young=len(old) < len(found))
+    young = len(old) < len(found)
+    if len(found) > 1:
+        # Ours is not to be told from the others yet; those whose load balancer is being made soon are no candidates any more.
+        return Strays(young=young)
+    return Strays(old, young=young)
 
 
 def _made_then(born: datetime, asked: datetime | None) -> bool:
