@@ -22,6 +22,9 @@ from roadstead.seal import Sealer
 from roadstead.store.api import Store
 
 
+HIDE_OUTGOING = 15.0  # seconds for which what a relay took is its own; a killed one's messages wait that long
+
+
 @dataclass(frozen=True)
 class Service:
     """What a service is: its kinds, what it follows, and what it adds.
@@ -132,7 +135,9 @@ def assemble(service: Service, platform: Platform) -> Assembly:
             seed=platform.seed,
         )
     )
-    relay = Relay(platform.store, platform.broker, platform.clock).named(platform.outbox_prefix)
+    relay = Relay(platform.store, platform.broker, platform.clock, hide=HIDE_OUTGOING * platform.pace).named(
+        platform.outbox_prefix
+    )
     handlers.nudge = runner.nudge
     handlers.awaited = runner.performing.awaited
     handlers.on_outbox = relay.nudge
