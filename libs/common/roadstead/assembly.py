@@ -21,7 +21,6 @@ from roadstead.reconcile.wiring import Silent, Watcher, Wiring
 from roadstead.seal import Sealer
 from roadstead.store.api import Store
 
-
 HIDE_OUTGOING = 15.0  # seconds for which what a relay took is its own; a killed one's messages wait that long
 
 
