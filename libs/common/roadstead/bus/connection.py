@@ -150,10 +150,13 @@ class Bus:
             if client.is_connected:
                 try:
                     await asyncio.wait_for(client.drain(), 6)
-                except (TimeoutError, nats.errors.Error) as error:
+                except (TimeoutError, OSError, nats.errors.Error) as error:
                     log.warning("the connection was not drained", error=str(error) or type(error).__name__)
             if not client.is_closed:
-                await client.close()
+                try:
+                    await client.close()
+                except OSError as error:  # the broker went away at this very moment
+                    log.warning("the connection was lost while it was closed", error=str(error))
 
     async def connected(self) -> int:
         """The number of the connection, once there is one."""
