@@ -126,7 +126,7 @@ class Settings(BaseSettings):
             return [key.get_secret_value() for key in self.seal_keys]
         if self.seal_key_file is None:
             raise BadSettings(
-                f"no sealing key: set {PREFIX}SEAL_KEYS or {PREFIX}SEAL_KEY_FILE (`roadstead rotate-keys` makes one)"
+                f"no sealing key: set {PREFIX}SEAL_KEYS or {PREFIX}SEAL_KEY_FILE (a key is urlsafe base64 of 32 bytes)"
             )
         return keys_from_file(_readable(self.seal_key_file, "SEAL_KEY_FILE"))
 
