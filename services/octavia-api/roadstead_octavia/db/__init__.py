@@ -1,0 +1,1 @@
+"""PostgreSQL: the original's tables, whole reads and one transaction per change."""

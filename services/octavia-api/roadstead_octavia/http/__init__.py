@@ -1,0 +1,1 @@
+"""Routing, negotiation, identity, error bodies."""

@@ -1,0 +1,1 @@
+"""The provider seam: calls, reports, operations that end."""

@@ -1,0 +1,1 @@
+"""Descriptions of the resources, and the one reader and writer that they drive."""
