@@ -212,7 +212,7 @@ def test_oc_32_inv_027_new_credentials_of_the_region_are_used_within_a_minute() 
 
 def test_oc_32_a_lost_application_credential_hurts_nobody_s_resources() -> None:
     """GIVEN two networks with an identity each WHEN the application credential of one identity vanishes in the cloud
-    THEN servers are still made for both: the product itself works with the identity's user."""
+    THEN it is made anew by the identity's next pass, and servers are still made for both."""
 
     async def scenario() -> None:
         async with SimWorld.running(ALL, seed=322) as world:
@@ -231,5 +231,10 @@ def test_oc_32_a_lost_application_credential_hurts_nobody_s_resources() -> None:
             for network in networks:
                 await world.until(await server_in(world, network, "web-1"), "provisioned")
             await world.quiet()
+            (made,) = [c.id for c in store.credentials.values() if whose in c.name]
+            assert made != lost
+            key = identity_of(world, networks[0])
+            told = world.stores["identity"]._held.history[key.kind, key.id]
+            assert any(e.body.get("rule") == "4.1-6-gone" for e in told), "history says why"
 
     run_virtual(scenario())

@@ -20,7 +20,7 @@ from roadstead.events import dump
 from roadstead.reconcile.handlers import PublishFailed
 from roadstead.seal import Sealer, new_key
 from roadstead.store.memory import MemoryStore
-from roadstead.subjects import Key, spec_subject, status_subject
+from roadstead.subjects import OWNERS, Key, spec_subject, status_subject
 from roadstead.testing.cloudsim.cloud import Cloud
 from roadstead.testing.direct import DirectSender
 
@@ -285,8 +285,6 @@ class SimWorld:
         owner = next(s for s in self.stores if key.kind in OWNED[s])
         return [dict(e.body) for e in self.stores[owner]._held.history[key.kind, key.id] if e.kind == "acted"]
 
-
-from roadstead.subjects import OWNERS  # noqa: E402 - used below only
 
 OWNED: dict[str, set[str]] = {}
 for _kind, _owner in OWNERS.items():

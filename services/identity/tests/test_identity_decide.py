@@ -157,6 +157,13 @@ MAKING = [
         IdentityVerb.DROP_CREDENTIAL,
         None,
     ),
+    (
+        IdentityRule.CREDENTIAL_GONE,
+        RECORD,
+        replace(SETTLED, credential=None),
+        IdentityVerb.CREATE_CREDENTIAL,
+        None,
+    ),
     (IdentityRule.CONFIG_ABSENT, upto("applicationCredentialSecret"), SETTLED, IdentityVerb.CONFIGURE, None),
     (IdentityRule.NOT_READ, upto("cloudConfig"), SETTLED, None, Retry),
     (

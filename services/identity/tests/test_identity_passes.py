@@ -215,14 +215,14 @@ async def test_ref_067_an_identity_in_a_region_of_others_parks_without_calls(wor
     assert world.calls() == []
 
 
-async def test_two_quiet_passes_read_five_times_and_write_nothing(world: World) -> None:
+async def test_two_quiet_passes_read_six_times_and_write_nothing(world: World) -> None:
     bench = await settled(world)
     for _ in range(2):
         world.cloud.log.clear()
         world.clock.advance(10)
         assert (await bench.run()).outcome == Done()
         assert world.writes() == []
-        assert len(world.calls()) == 5
+        assert len(world.calls()) == 6
 
 
 async def test_a_quota_and_a_grant_that_somebody_changed_are_set_again(world: World) -> None:
@@ -237,7 +237,30 @@ async def test_a_quota_and_a_grant_that_somebody_changed_are_set_again(world: Wo
     world.cloud.neutron.state.quotas[record["projectID"]]["port"] = 3
     world.cloud.log.clear()
     assert (await bench.run()).outcome == Done()
-    assert world.writes() == ["PUT network/v2.0/quotas/*", "PUT identity/v3/projects/*/users/*/roles/*"]
+    # Keystone drops the application credentials of a user who loses a role on the project.
+    assert world.writes() == [
+        "PUT network/v2.0/quotas/*",
+        "PUT identity/v3/projects/*/users/*/roles/*",
+        "POST identity/v3/users/*/application_credentials",
+    ]
+    assert bench.book.record["applicationCredentialSecret"] != record["applicationCredentialSecret"]
+    assert bench.book.record["applicationCredentialSecret"] in bench.book.record["cloudConfig"]
+
+
+async def test_oc_32_an_application_credential_that_somebody_deleted_is_made_anew_in_one_pass(
+    world: World,
+) -> None:
+    bench = await settled(world)
+    before = dict(bench.book.record)
+    del world.cloud.keystone.store.credentials[before["applicationCredentialID"]]
+    world.cloud.log.clear()
+    world.clock.advance(10)
+    assert (await bench.run()).outcome == Done()
+    assert world.writes() == ["POST identity/v3/users/*/application_credentials"]
+    after = bench.book.record
+    assert after["applicationCredentialID"] in world.cloud.keystone.store.credentials
+    assert after["applicationCredentialSecret"] in after["cloudConfig"]
+    assert before["applicationCredentialSecret"] not in after["cloudConfig"]
 
 
 # ---------------------------------------------------------------- failures on the way

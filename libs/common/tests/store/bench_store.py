@@ -117,7 +117,7 @@ async def bench_changes(url: str, store: PostgresStore) -> None:
         leases: list[Lease] = []
         while batch := await store.claim("bench", 200, 600, per_identity=50):
             leases += batch
-        line = await rate(len(leases), flight, lambda n, ls=leases: store.change(ls[n].key, finished(ls[n])))  # type: ignore[misc]
+        line = await rate(len(leases), flight, lambda n, ls=leases: store.change(ls[n].key, finished(ls[n])))  # type: ignore[misc]  # likewise
         print(f"change like finish, {flight:2} in flight           {line}")
 
 

@@ -192,6 +192,7 @@ async def create_credential(p: IdentityPass) -> Step:
         replace(_seen(p), credential=str(made.value["id"])),
         applicationCredentialID=made.value["id"],
         applicationCredentialSecret=made.value["secret"],
+        cloudConfig=None,  # one that was written earlier carries the secret of a credential that is gone
     )
 
 

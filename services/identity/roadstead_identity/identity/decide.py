@@ -41,6 +41,7 @@ class IdentityRule(StrEnum):
     ROLE_UNGRANTED = "4.1-5"
     CREDENTIAL_ABSENT = "4.1-6"
     CREDENTIAL_LOST = "4.1-6-lost"
+    CREDENTIAL_GONE = "4.1-6-gone"
     CONFIG_ABSENT = "4.1-7"
     GROUP_ABSENT = "4.1-8"
     GROUP_FOUND = "4.1-8-adopt"
@@ -185,6 +186,10 @@ def _belongings(record: Mapping[str, Any], seen: IdentitySeen) -> Decision:
         if seen.credential is not None:
             return do(IdentityRule.CREDENTIAL_LOST, IdentityVerb.DROP_CREDENTIAL, "its secret is not known")
         return do(IdentityRule.CREDENTIAL_ABSENT, IdentityVerb.CREATE_CREDENTIAL)
+    if seen.credential is None:
+        return do(
+            IdentityRule.CREDENTIAL_GONE, IdentityVerb.CREATE_CREDENTIAL, "somebody deleted it in the cloud"
+        )
     if not (record.get("cloud") and record.get("cloudConfig")):
         return do(IdentityRule.CONFIG_ABSENT, IdentityVerb.CONFIGURE)
     if not record.get("serverGroupID"):
