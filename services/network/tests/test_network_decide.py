@@ -67,6 +67,12 @@ MAKING = [
 REMOVING = [
     (NetworkRule.NOTHING_OURS, NetworkSeen(foreign=True), None, Code.NONE),
     (NetworkRule.STILL_USED, replace(VLAN, blocking=(("a server", 2),)), None, Code.IN_USE),
+    (
+        NetworkRule.STRAY_LEFT,
+        replace(VLAN, blocking=(("a server", 1),), strays=("s",)),
+        NetworkVerb.DELETE_STRAY,
+        None,
+    ),
     (NetworkRule.INTERFACE_LEFT, VLAN, NetworkVerb.REMOVE_INTERFACE, None),
     (NetworkRule.ROUTER_LEFT, replace(VLAN, interface=False), NetworkVerb.DELETE_ROUTER, None),
     (NetworkRule.SUBNET_LEFT, replace(VLAN, interface=False, router=None), NetworkVerb.DELETE_SUBNET, None),
@@ -173,6 +179,7 @@ observations = st.builds(
     external=st.sampled_from([UNREAD, None, "x"]),
     interface=st.booleans(),
     blocking=st.sampled_from([(), (("a server", 1),)]),
+    strays=st.sampled_from([(), ("s", "t")]),
 )
 
 
@@ -184,7 +191,7 @@ def test_decide_is_total_and_destroys_only_on_deletion_of_what_is_seen(
     if decision.verb in DESTRUCTIVE or decision.verb is NetworkVerb.FREE_VLAN:
         assert deleting
         assert not seen.foreign
-        assert not seen.blocking
+        assert not seen.blocking or decision.verb is NetworkVerb.DELETE_STRAY
     if decision.verb is NetworkVerb.FREE_VLAN:
         assert seen.network is None
     if decision.verb is NetworkVerb.DELETE_NETWORK:

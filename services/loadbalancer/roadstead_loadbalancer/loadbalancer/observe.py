@@ -7,11 +7,11 @@ one on which the cloud works costs the first alone.
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from roadstead.clock import parse_time
 from roadstead.cloud.names import loadbalancer_name, loadbalancer_prefix
 from roadstead.cloud.port import CloudError, Verdict
+from roadstead.cloud.vip import STRAY_AGE, VIP_OWNERS, balancer_of, made_at
 from roadstead.reconcile.passing import Pass
 from roadstead_loadbalancer.loadbalancer.model import LoadBalancerSpec, LoadBalancerStatus
 from roadstead_loadbalancer.loadbalancer.seen import PENDING, AddressSeen, BalancerSeen, Seen, Strays
@@ -26,9 +26,6 @@ from roadstead_loadbalancer.loadbalancer.tree import (
 LoadBalancerPass = Pass[LoadBalancerSpec, LoadBalancerStatus, Seen]
 
 SERVICE = "load-balancer"
-VIP_OWNERS = ("ovn-lb:vip", "Octavia")
-STRAY_AGE = timedelta(seconds=65)
-"""A VIP port is older than its load balancer's row for a moment; longer than this nobody's create is under way."""
 BEFORE, AFTER = timedelta(seconds=60), timedelta(seconds=120)
 """Around the pass that asked: when the port of its create was made, on a clock that may differ from ours."""
 
@@ -178,14 +175,13 @@ async def stray_ports(p: LoadBalancerPass, asked: datetime | None) -> Strays:
     found: dict[str, datetime] = {}
     for owner in VIP_OWNERS if subnet is not None else ():
         for port in await p.get(p.principal, "network", "port.list", query={"device_owner": owner}):
-            made_for, born = _made_for(port), port.get("created_at")
+            made_for, born = balancer_of(port), made_at(port)
             fixed = [ip for ip in port.get("fixed_ips") or () if ip.get("subnet_id") == subnet]
-            if port.get("device_owner") != owner or made_for is None or not born or not fixed:
+            if port.get("device_owner") != owner or made_for is None or born is None or not fixed:
                 continue
-            time = parse_time(str(born))
-            ours = fixed[0].get("ip_address") == requested if requested else _made_then(time, asked)
+            ours = fixed[0].get("ip_address") == requested if requested else _made_then(born, asked)
             if ours and await _is_unknown(p, made_for):
-                found[str(port["id"])] = time
+                found[str(port["id"])] = born
     old = tuple(ident for ident, time in found.items() if p.now - time >= STRAY_AGE)
     young = len(old) < len(found)
     if len(found) > 1:
@@ -196,15 +192,6 @@ async def stray_ports(p: LoadBalancerPass, asked: datetime | None) -> Strays:
 
 def _made_then(born: datetime, asked: datetime | None) -> bool:
     return asked is not None and asked - BEFORE <= born <= asked + AFTER
-
-
-def _made_for(port: Mapping[str, Any]) -> str | None:
-    """The load balancer in `lb-<id>`."""
-    text = str(port.get("device_id") or "")
-    try:
-        return str(UUID(text.removeprefix("lb-"))) if text.startswith("lb-") else None
-    except ValueError:
-        return None
 
 
 async def _is_unknown(p: LoadBalancerPass, balancer: str) -> bool:

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from roadstead.cloud.names import network_name
-from roadstead.cloud.port import CloudError, Verdict
+from roadstead.cloud.port import CloudError, Scope, Verdict
 from roadstead.reconcile.decision import Code, Go, Retry, Step, Stop, Yield
 from roadstead.reconcile.kind import Action
 from roadstead_network import vlan
@@ -180,13 +180,20 @@ async def add_interface(p: NetworkPass) -> Step:
 # ---------------------------------------------------------------- removing
 
 
-async def _delete(p: NetworkPass, verb: str, **args: Any) -> None:
+async def _delete(p: NetworkPass, verb: str, scope: Scope | None = None, **args: Any) -> None:
     """What is gone already is as good; what is still used ends the pass as a wait."""
     try:
-        await p.write(p.privileged, "network", verb, **args)
+        await p.write(scope or p.privileged, "network", verb, **args)
     except CloudError as error:
         if error.verdict is not Verdict.GONE:
             raise
+
+
+async def delete_stray(p: NetworkPass) -> Step:
+    """The first left-over VIP port, as the identity's own user: it was made in the name of that one."""
+    first, *others = _seen(p).strays
+    await _delete(p, "port.delete", p.principal, id=first)
+    return Go(replace(_seen(p), strays=tuple(others)))
 
 
 async def remove_interface(p: NetworkPass) -> Step:
@@ -226,6 +233,7 @@ ACTIONS: dict[StrEnum, Action] = {
     NetworkVerb.UPDATE_SUBNET: update_subnet,
     NetworkVerb.CREATE_ROUTER: create_router,
     NetworkVerb.ADD_INTERFACE: add_interface,
+    NetworkVerb.DELETE_STRAY: delete_stray,
     NetworkVerb.REMOVE_INTERFACE: remove_interface,
     NetworkVerb.DELETE_ROUTER: delete_router,
     NetworkVerb.DELETE_SUBNET: delete_subnet,

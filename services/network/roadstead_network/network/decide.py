@@ -36,6 +36,7 @@ class NetworkRule(StrEnum):
     INTERFACE_ABSENT = "5.1-5"
     REALIZED = "5.1-6"
     NOTHING_OURS = "5.2-foreign"
+    STRAY_LEFT = "5.2-stray-port"
     STILL_USED = "5.2-in-use"
     INTERFACE_LEFT = "5.2-interface"
     ROUTER_LEFT = "5.2-router"
@@ -55,6 +56,7 @@ class NetworkVerb(StrEnum):
     UPDATE_SUBNET = "update_subnet"
     CREATE_ROUTER = "create_router"
     ADD_INTERFACE = "add_interface"
+    DELETE_STRAY = "delete_stray_port"
     REMOVE_INTERFACE = "remove_interface"
     DELETE_ROUTER = "delete_router"
     DELETE_SUBNET = "delete_subnet"
@@ -69,6 +71,7 @@ CREATING = frozenset(
 )
 DESTRUCTIVE = frozenset(
     {
+        NetworkVerb.DELETE_STRAY,
         NetworkVerb.REMOVE_INTERFACE,
         NetworkVerb.DELETE_ROUTER,
         NetworkVerb.DELETE_SUBNET,
@@ -126,6 +129,9 @@ def _subnet(resource: NetworkResource, seen: NetworkSeen) -> Decision:
 def _removing(seen: NetworkSeen) -> Decision:
     if seen.foreign:
         return done(NetworkRule.NOTHING_OURS)
+    if seen.strays:
+        why = "a refused load balancer left its port behind"
+        return do(NetworkRule.STRAY_LEFT, NetworkVerb.DELETE_STRAY, why)
     if seen.blocking:
         return wait(NetworkRule.STILL_USED, Code.IN_USE, blocked_by(seen.blocking))
     if seen.interface:

@@ -98,6 +98,7 @@ class NetworkSeen:
     held: VLAN ids that the table holds for this network; () too where nobody looked because there are none to hold.
     external: the external network for the gateway; None: none is selected; UNREAD: not looked, a router is there.
     interface: the router has a port in the subnet.  blocking: what else lies on the network, (word, count) sorted.
+    strays: ids of VIP ports in this project whose load balancer Octavia does not know (deletion only).
     """
 
     foreign: bool = False
@@ -109,3 +110,4 @@ class NetworkSeen:
     external: str | Unread | None = UNREAD
     interface: bool = False
     blocking: tuple[tuple[str, int], ...] = ()
+    strays: tuple[str, ...] = ()

@@ -10,6 +10,8 @@ from typing import Any
 import structlog
 
 from roadstead.cloud.names import network_name
+from roadstead.cloud.port import CloudError, Verdict
+from roadstead.cloud.vip import STRAY_AGE, balancer_of, made_at
 from roadstead.reconcile.passing import Pass
 from roadstead.region import ProviderNetworks
 from roadstead_network import vlan
@@ -32,6 +34,8 @@ log = structlog.get_logger("roadstead.network")
 NetworkPass = Pass[NetworkSpec, NetworkStatus, NetworkSeen]
 
 ROUTER_PORT = "network:router_interface"
+BALANCING = "load-balancer"
+MOST_STRAYS = 8
 # Neutron makes and removes these by itself; they never stand in a deletion's way.
 OWN_PORTS = ("network:dhcp", "network:distributed", "network:metadata")
 WORDS = (
@@ -86,6 +90,8 @@ async def _left(p: NetworkPass) -> NetworkSeen:
     router = await _find_router(p)
     ports = await _ports(p, network_id=network.id) if network is not None else []
     interfaces = [port for port in ports if _joins(port, router, subnet)]
+    others = [port for port in ports if port not in interfaces]
+    strays = await _strays(p, others)
     status = p.resource.status.openstack
     noted = provider is not None or (status is not None and status.vlanID is not None)
     return NetworkSeen(
@@ -95,7 +101,8 @@ async def _left(p: NetworkPass) -> NetworkSeen:
         subnet=subnet,
         router=router,
         interface=bool(interfaces),
-        blocking=_blocking(port for port in ports if port not in interfaces),
+        blocking=_blocking(port for port in others if port["id"] not in strays),
+        strays=strays,
     )
 
 
@@ -153,6 +160,38 @@ async def _ports(p: NetworkPass, **query: str) -> list[dict[str, Any]]:
     """Compared again: a port of somebody else's network, listed in spite of the filter, must not count."""
     found: list[dict[str, Any]] = await p.get(p.privileged, "network", "port.list", query=query)
     return [port for port in found if all(port.get(name) == value for name, value in query.items())]
+
+
+async def _strays(p: NetworkPass, ports: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """VIP ports in our project, on our network, whose load balancer Octavia does not know: not in its list, and not by its id.
+
+    A load balancer whose create was never answered and then refused leaves one, and nobody else looks for it.  One list request
+    where there is an old VIP port, and a read a candidate, at most MOST_STRAYS of them a pass; the others count as in use.
+    """
+    old: dict[str, str] = {}
+    for port in ports:
+        balancer, born = balancer_of(port), made_at(port)
+        if balancer is None or born is None or port.get("project_id") != project_of(p):
+            continue
+        if p.now - born >= STRAY_AGE:
+            old[str(port["id"])] = balancer
+    if not old:
+        return ()
+    listed = await p.get(p.principal, BALANCING, "loadbalancer.list")
+    known = {str(balancer["id"]) for balancer in listed}
+    missing = [(port, balancer) for port, balancer in old.items() if balancer not in known][:MOST_STRAYS]
+    return tuple([port for port, balancer in missing if await _is_unknown(p, balancer)])
+
+
+async def _is_unknown(p: NetworkPass, balancer: str) -> bool:
+    """Whether Octavia says that there is no load balancer of that id; one of another project (403) is known."""
+    try:
+        await p.get(p.principal, BALANCING, "loadbalancer.get", id=balancer)
+    except CloudError as error:
+        if error.verdict not in (Verdict.GONE, Verdict.FORBIDDEN):
+            raise
+        return error.verdict is Verdict.GONE
+    return False
 
 
 async def _has_interface(p: NetworkPass, router: str, subnet: CloudSubnet) -> bool:
