@@ -1,7 +1,7 @@
 """Which facts are news: the listed servers of one project against what their owner's last STATUS carries.
 
-Pure.  News is what differs from the STATUS, never from what was sent before, so an observation that the owner ignored comes again
-at the next sweep.  Absence is a fact of its own and comes from a complete list alone.
+Pure.  News is what differs from the STATUS, from the facts in it or from what it claims, never from what was sent before, so an
+observation that the owner ignored comes again at the next sweep.  Absence is a fact of its own and comes from a complete list alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from roadstead.clock import iso
+from roadstead.drift import contradicts
 from roadstead.reconcile.views import StatusView
 from roadstead_monitor.facts import Facts, facts_of
 
@@ -88,6 +89,8 @@ def _observed(view: StatusView) -> Mapping[str, Any]:
 
 def _absence_is_news(view: StatusView) -> bool:
     """Not for a server that nothing says was ever made: it is simply not there yet."""
+    if view.provisioned:
+        return True
     observed = _observed(view)
     if not observed and reason(view, "Active") is None:
         return False
@@ -95,9 +98,10 @@ def _absence_is_news(view: StatusView) -> bool:
 
 
 def is_news(view: StatusView, facts: Facts) -> bool:
-    """Whether these facts say more than the STATUS: other facts, a mirror or latch behind, or a stamp made since."""
+    """Whether these facts say more than the STATUS: other facts, a claim that they contradict, a mirror or latch behind, or a
+    stamp made since."""
     status, observed = view.status, _observed(view)
-    if not observed or observed.get("absent"):
+    if not observed or observed.get("absent") or (view.provisioned and contradicts(view.spec, facts)):
         return True
     readable = facts["image"] is not None
     known = {

@@ -58,7 +58,7 @@ def known(**changes: Any) -> Any:
         "server",
         SERVER,
         REGION,
-        spec={"networks": [{"id": NETWORK}], "flavorID": "f-1"},
+        spec={"networks": [{"id": NETWORK}], "flavorID": "f-1", "image": {"id": IMAGE}},
         metadata={"name": "web-1", "identityId": "i"},
         status={**STATUS, **changes},
     )
@@ -191,3 +191,26 @@ def test_inv_240_only_the_turn_into_error_asks_for_a_look() -> None:
     again = listed(**{"status": "ERROR", "OS-EXT-STS:task_state": "deleting"})
     (other,) = compare([known(observed=stays)], [again]).news
     assert not other.fails, "news for another reason, but no turn"
+
+
+DRIFT: list[dict[str, Any] | None] = [None, {"status": "ERROR"}, {"image": {"id": NETWORK}}]
+
+
+@pytest.mark.parametrize("row", DRIFT, ids=["absent", "error", "image"])
+def test_inv_106_inv_098_what_contradicts_a_provisioned_status_is_news_however_often_it_was_read(
+    row: dict[str, Any] | None,
+) -> None:
+    there = [listed(**row)] if row is not None else []
+    facts = facts_of(there[0], NETWORK, 1) if there else {}
+    observed = {
+        **OBSERVED,
+        "absent": not there,
+        "errored": facts.get("status") == "ERROR",
+        "novaStatus": facts.get("status", "ACTIVE"),
+        "image": facts.get("image", IMAGE),
+    }
+    parked = known(observed=observed, provisioningStatus="error")
+    assert compare([parked], there).news == (), "nobody claims anything"
+    assert len(compare([known(observed=observed)], there).news) == 1
+    edited = known(observed=observed, observedGeneration=0)
+    assert compare([edited], there).news == (), "the newest spec is not claimed to be realized"

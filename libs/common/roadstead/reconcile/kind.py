@@ -12,6 +12,8 @@ Contract of each function (MUST / MAY):
              where the observation is older than its own pass; returns Go(seen') or Stop(outcome).
 - project    pure; monitor facts -> status changes (kinds that are swept).
 - wakes      pure; whether a status change by the monitor makes the row due.
+- contradicted  pure; whether facts cannot be true of a resource whose newest spec is realized: they make the row due however
+             often they were read before.
 - at_apply   pure; rules about inventory (flavor, image, class) and other resources, asked at apply; a first pass parks with the same code.
 - admit      pure; metadata that ingest adds, and specs that must be published before (a network's hidden identity).
 - on_gone    pure; specs to publish once absence is proved (that identity's delete).
@@ -157,6 +159,8 @@ class Kind(Generic[S, T, O]):
     # (status as a dict, facts, now) -> changes of status fields, like Decision.status
     project: Callable[[Resource[S, T], Mapping[str, Any], datetime], Mapping[str, Any]] | None = None
     wakes: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = _never
+    # (spec as stored, facts); asked only while the newest spec counts as realized
+    contradicted: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = _never
     admit: Callable[[Key, Metadata, S], Admission] = _admit_as_is
     # inventory rules, asked by `apply` only: (key, metadata, spec, stored, directory, extras) -> problems; a first pass parks with
     # the same codes

@@ -105,7 +105,11 @@ def observe(
     message: ObservedMessage,
     cause: Mapping[str, Any],
 ) -> Change:
-    """The monitor's facts meet the row: older ones, and those read before our own last write, change nothing."""
+    """The monitor's facts meet the row: older ones, and those read before our own last write, change nothing.
+
+    Facts that the kind is woken by make it due, and so do those that contradict what the row claims, also when they are the same
+    as last time: a pass may have put right what they told then, and somebody undone it before the next look.
+    """
     if kind.project is None or row is None or row.gone_at is not None or row.deleting or row.generation == 0:
         return Change(result="ignored")
     if row.observed_at is not None and message.read_started_at <= row.observed_at:
@@ -116,13 +120,27 @@ def observe(
     changes = kind.project(resource_of(kind, row), facts, now)
     status = merged(row.status, changes, now)
     seen = replace(row, observed=facts, observed_at=message.read_started_at, status=status)
-    if canonical(status) == canonical(row.status):
-        return Change(seen, result="unchanged")
-    woken = kind.wakes(row.status, status)
+    changed = canonical(status) != canonical(row.status)
+    woken = (changed and kind.wakes(row.status, status)) or (
+        _calls_realized(row) and kind.contradicted(row.spec, facts)
+    )
     if woken:
         seen = wake(seen, now, cause)
+    if not changed:
+        return Change(seen, result="woken" if woken else "unchanged")
     seen, out = published(seen, **trace_of(cause))
     return Change(seen, [out], result="woken" if woken else "stored")
+
+
+def _calls_realized(row: Row) -> bool:
+    """Whether its STATUS tells everybody that the newest spec is realized; a paused row claims nothing."""
+    status = row.status
+    return (
+        status.get("provisioningStatus") == "provisioned"
+        and status.get("observedGeneration") == row.generation
+        and not row.paused
+        and row.spec.get("pause") is not True
+    )
 
 
 # ---------------------------------------------------------------- passes

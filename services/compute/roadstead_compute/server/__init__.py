@@ -4,6 +4,7 @@ Left out in this step, and refused or absent rather than pretended: placement pr
 authority and the merge of user data, power and console, snapshots, bare-metal states.
 """
 
+from roadstead.drift import contradicts
 from roadstead.reconcile.kind import Kind, Need, Resource
 from roadstead_compute.server.act import ACTIONS
 from roadstead_compute.server.decide import decide
@@ -47,6 +48,7 @@ KIND: Kind[ServerSpec, ServerStatus, Seen] = Kind(
     watches=watches,
     project=project,
     wakes=wakes,
+    contradicted=contradicts,
     at_apply=at_apply,
     creating=CREATING,
     destructive=DESTRUCTIVE,

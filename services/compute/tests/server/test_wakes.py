@@ -1,9 +1,12 @@
-"""What makes a parked server due: the spec, by the loop's own rule, whether or not anything observes it."""
+"""What makes a server due: the spec, and facts that its status does not allow for, by the loop's own rules."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
-from roadstead.events import SpecMessage
+import pytest
+
+from roadstead.events import ObservedMessage, SpecMessage
 from roadstead.reconcile import rules
 from roadstead.reconcile.ingest import ingest
 from roadstead.store.api import Row
@@ -53,3 +56,76 @@ def test_ref_037_another_id_is_refused_and_the_right_one_named(build: Any) -> No
     (problem,) = change.result.problems
     assert problem.code == "WRONG_ID"
     assert KIND.id_of(build.metadata(name="web-2"), build.spec()) in problem.message
+
+
+# ---------------------------------------------------------------- what others did
+
+
+def provisioned(build: Any) -> Row:
+    """A realized server that was last seen as it should be."""
+    row: Row = ingested(build, None, spec_of(build, build.image), 1).row
+    row = watched(build, row, 1).row
+    status = {**row.status, "provisioningStatus": "provisioned", "observedGeneration": 1}
+    return replace(row, status=status, work=replace(row.work, due_at=None))
+
+
+def watched(build: Any, row: Row, minute: int, **facts: Any) -> Any:
+    """The monitor's read of that minute."""
+    read = {
+        "status": "ACTIVE",
+        "powerState": 1,
+        "image": build.image,
+        "launchedAt": "2026-01-01T00:01:00.000Z",
+        "generation": row.generation,
+        **facts,
+    }
+    started = build.now + timedelta(minutes=minute)
+    message = ObservedMessage(read.pop("present", True), started, "sweep", 1, facts=read)
+    return rules.observe(row, started, kind=KIND, message=message, cause={})
+
+
+@pytest.mark.parametrize(
+    "drift", [{"image": "other"}, {"status": "ERROR"}, {"present": False}], ids=["image", "error", "absent"]
+)
+def test_inv_106_inv_098_drift_wakes_again_after_it_was_put_right_between_two_looks(
+    build: Any, drift: dict[str, Any]
+) -> None:
+    facts = {**drift, **({"image": build.other_image} if "image" in drift else {})}
+    first = watched(build, provisioned(build), 2, **facts)
+    assert first.result == "woken"
+    # a pass puts it right and somebody undoes it before the next look: the facts read as they did
+    mended = replace(first.row, work=replace(first.row.work, due_at=None))
+    again = watched(build, mended, 3, **facts)
+    assert again.result == "woken"
+    assert again.row.work.due_at == build.now + timedelta(minutes=3)
+
+
+def test_inv_106_an_image_that_an_edit_left_behind_wakes_when_somebody_brings_it_back(build: Any) -> None:
+    row = provisioned(build)
+    edited = ingested(build, row, spec_of(build, build.other_image), 2).row
+    status = {**edited.status, "observedGeneration": 2}  # a pass rebuilt it, and nobody looked
+    edited = replace(edited, status=status, work=replace(edited.work, due_at=None))
+    change = watched(build, edited, 2, image=build.image)
+    assert change.row.status["observed"]["image"] == row.status["observed"]["image"]
+    assert change.result == "woken"
+
+
+def test_inv_095_what_is_parked_or_paused_is_not_woken_by_facts_that_stay_the_same(build: Any) -> None:
+    row = watched(build, provisioned(build), 2, status="ERROR").row
+    quiet = replace(row, work=replace(row.work, due_at=None))
+    errored = replace(quiet, status={**quiet.status, "provisioningStatus": "error"})
+    for still in (errored, replace(quiet, paused=True)):
+        assert watched(build, still, 3, status="ERROR").result == "unchanged"
+
+
+def test_inv_102_a_realized_server_that_others_work_on_is_not_woken(build: Any) -> None:
+    row = provisioned(build)
+    quiet: tuple[dict[str, Any], ...] = ({"status": "REBUILD"}, {"status": "SHUTOFF", "powerState": 4}, {})
+    for number, facts in enumerate(quiet):
+        change = watched(build, row, 2 + number, **facts)
+        assert change.result in ("stored", "unchanged")
+        row = change.row
+    unborn = watched(build, row, 9, status="ERROR", launchedAt=None)
+    assert unborn.row.work.due_at is not None, "errored is news by itself"
+    still = replace(unborn.row, work=replace(unborn.row.work, due_at=None))
+    assert watched(build, still, 10, status="ERROR", launchedAt=None).row.work.due_at is None
