@@ -142,5 +142,6 @@ def assemble(service: Service, platform: Platform) -> Assembly:
     handlers.on_outbox = relay.nudge
     runner.performing.on_outbox = relay.nudge
     assembly = Assembly(service, platform, directory, handlers, api, runner, relay, extras)
+    assembly.jobs.append(lambda: handlers.owed.run(platform.clock))
     service.setup(assembly)
     return assembly

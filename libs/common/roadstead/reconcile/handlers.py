@@ -19,6 +19,7 @@ from roadstead.reconcile import rules
 from roadstead.reconcile.gate import view_of
 from roadstead.reconcile.ingest import Ingested, IngestResult, ingest, refuse_unread
 from roadstead.reconcile.kind import Kind, Problem
+from roadstead.reconcile.owed import Owed
 from roadstead.reconcile.views import Directory, StatusView
 from roadstead.seal import Sealer
 from roadstead.store.api import Store
@@ -66,6 +67,13 @@ class Handlers:
     awaited: dict[tuple[str, str], set[tuple[str, str]]] = field(default_factory=dict)
     # further rpc verbs of the service: name after `rpc.<service>.` -> handler
     more: dict[str, Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]] = field(default_factory=dict)
+    owed: Owed = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.owed = Owed(self.store, self._on_woken)
+
+    def _on_woken(self) -> None:
+        self.nudge()  # as it is by then: the loop puts its own there after we were made
 
     # ------------------------------------------------------------ streams
 
@@ -157,21 +165,22 @@ class Handlers:
         except (KeyError, ValueError, TypeError):
             log.warning("unreadable status", subject=subject)
             return False
-        before = self.directory.get(view.key.kind, view.key.id)
-        if not self.directory.put(view):
+        # Against the last message, not against what a reply to a reference has told meanwhile: that one woke nobody.
+        before = self.directory.heard(view.key.kind, view.key.id)
+        if not self.directory.hear(view):
             return False
-        self._region_endpoint(view)
-        for listener in self.on_status:
-            listener(view)
         ours = list(self.awaited.pop((view.key.kind, view.key.id), ())) if not view.gone else []
         if news if before is None else _moved(before, view):
             ours += [
                 p for c in view.consumers if (p := parse_reference(c)) is not None and p[0] in self.kinds
             ]
-        if ours:
-            cause = {"subject": subject, "reason": f"{view.key.kind} moved", **rules.trace_of(headers)}
-            await self.store.wake(ours, cause)
-            self.nudge()
+        self.owed.add(
+            ours, {"subject": subject, "reason": f"{view.key.kind} moved", **rules.trace_of(headers)}
+        )
+        self._region_endpoint(view)
+        for listener in self.on_status:
+            listener(view)
+        await self.owed.pay()
         return True
 
     async def credential(self, subject: str, raw: bytes, headers: Mapping[str, str] = NO_HEADERS) -> bool:
@@ -190,13 +199,11 @@ class Handlers:
                 listener(region, None)
         else:
             self.keyring.put_identity(region, who, record, version)
-            waiting = self.awaited.pop(("credential", who), None)
-            if waiting:
-                cause = {"subject": subject, "reason": "credential", **rules.trace_of(headers)}
-                await self.store.wake(list(waiting), cause)
-                self.nudge()
+            waiting = self.awaited.pop(("credential", who), ())
+            self.owed.add(waiting, {"subject": subject, "reason": "credential", **rules.trace_of(headers)})
             for listener in self.on_credential:
                 listener(region, who)
+            await self.owed.pay()
         return True
 
     def _region_endpoint(self, view: StatusView) -> None:

@@ -40,9 +40,10 @@ class StatusView:
 
 @dataclass
 class Directory:
-    """The newest StatusView of every resource this service follows, by kind and id."""
+    """The newest StatusView of every resource this service follows, by kind and id; and the last that came by STATUS."""
 
     _views: dict[tuple[str, str], StatusView] = field(default_factory=dict)
+    _heard: dict[tuple[str, str], StatusView] = field(default_factory=dict)
 
     def put(self, view: StatusView) -> bool:
         """Take it unless an equal or newer one is here; whether it was taken."""
@@ -51,6 +52,19 @@ class Directory:
             return False
         self._views[view.key.kind, view.key.id] = view
         return True
+
+    def hear(self, view: StatusView) -> bool:
+        """Take what STATUS tells; whether STATUS told nothing as new before, whatever is known from elsewhere."""
+        before = self.heard(view.key.kind, view.key.id)
+        if before is not None and before.resource_version >= view.resource_version:
+            return False
+        self._heard[view.key.kind, view.key.id] = view
+        self.put(view)
+        return True
+
+    def heard(self, kind: str, ident: str) -> StatusView | None:
+        """The last view that STATUS told; None: it told none yet."""
+        return self._heard.get((kind, ident))
 
     def get(self, kind: str, ident: str) -> StatusView | None:
         """None: never heard of; a gone one is a view with `gone`."""
