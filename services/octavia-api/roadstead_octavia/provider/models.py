@@ -400,7 +400,9 @@ def changed(
     for relation in extra:
         if relation in values and not (relation == "sni_container_refs" and values[relation] is None):
             value = values[relation]
-            model[relation] = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+            model[relation] = (
+                list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+            )
     if table == "listener":
         _add_listener_data(model, secrets)
     elif table == "pool":
