@@ -1,1 +1,1 @@
-"""Routing, negotiation, identity, error bodies."""
+"""Requests over HTTP: routes, bodies of answers and refusals, paging, identities, discovery and health."""
