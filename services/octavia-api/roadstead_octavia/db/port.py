@@ -8,7 +8,7 @@ was validated on the tree is true when it is written.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from roadstead_octavia.options import Options
@@ -38,7 +38,8 @@ QUOTAS = {
     "l7rule": ("l7rule", "L7 Rule"),
 }
 
-# Tables of a tree; `tags` rows are those of the tree's objects, `flavor` and `availability_zone` rows those that it uses.
+# Tables of a tree; `tags` rows are those of the tree's objects.  A tree that was read has beside them the rows that it uses of `flavor`,
+# `flavor_profile`, `availability_zone` and `availability_zone_profile`.
 TREE_TABLES = (
     "load_balancer",
     "vip",
@@ -134,13 +135,20 @@ class Operation:
     deadline: float = 60.0
 
 
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
 @dataclass(frozen=True)
 class Change:
-    """All that one request writes.
+    """All that one request writes; later writes see earlier ones.
 
     load_balancer_id and version: the tree it was decided on (version None: the load balancer is made by this change).
     quota: project id and how many objects of each quota column this change adds; empty when quotas are not in force.
     revises: whether the provider's wish changes (revision + 1).
+    at: when; `created_at` and `updated_at` of what is written, unless the rows say otherwise (rows made by one change are one microsecond
+    apart in the order of the writes, so that times tell the order of creation).
+    Deleting a row takes along what belongs to it: children, parts and tags; a reference to a pool that goes becomes NULL.
     """
 
     load_balancer_id: str
@@ -150,6 +158,7 @@ class Change:
     project_id: str | None = None
     quota: Mapping[str, int] = field(default_factory=dict)
     revises: bool = True
+    at: datetime = field(default_factory=_now)
 
 
 class Stale(Exception):
