@@ -72,7 +72,16 @@ class Row:
     paused_until: datetime | None = None
     paused: bool = False
     created_at: datetime | None = None
+    untold_since: datetime | None = None  # when the consumers became others than those that STATUS last told
     work: Work = field(default_factory=Work)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A row as the store last read or wrote it for the caller.  mark: the store's own note of which version that is."""
+
+    row: Row
+    mark: Any = None
 
 
 @dataclass(frozen=True)
@@ -89,26 +98,33 @@ class Outgoing:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """One decided or acted record."""
+    """One record.  "status": the STATUS document that stood until `at`, without its consumers."""
 
-    kind: str  # "decided" | "acted" | "event"
+    kind: str  # "decided" | "acted" | "event" | "status"
     at: datetime
     body: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a pure rule makes of a row.  row None: nothing is written (the rest still is).  result goes to the caller."""
+    """What a pure rule makes of a row.  row None: nothing is written (the rest still is).  result goes to the caller.
+
+    known is the store's to fill: the row as it stands now, for the caller's next change of it.
+    """
 
     row: Row | None = None
     outgoing: Sequence[Outgoing] = ()
     history: Sequence[HistoryEntry] = ()
     result: Any = None
+    known: Known | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class Lease:
-    """A claimed row: who holds it, until when, and the wake it answers.  Valid while lease_epoch is unchanged."""
+    """A claimed row: who holds it, until when, and the wake it answers.  Valid while lease_epoch is unchanged.
+
+    known: the row as it was claimed; None when it moved in that moment and has to be read.
+    """
 
     key: Key
     owner: str
@@ -116,6 +132,7 @@ class Lease:
     until: datetime
     wake_seq: int
     due_at: datetime  # when it was due, for the due-lag metric
+    known: Known | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -135,6 +152,7 @@ class Query:
     network: str | None = None
     name: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    codes: tuple[str, ...] = ()  # one of these is its `status.code`; none given: any
     gone: bool = False  # False: live rows only; True: tombstones only
     limit: int = 100
     marker: str | None = None
@@ -157,15 +175,22 @@ class Store(Protocol):
         """The store's clock."""
         ...
 
-    async def change(self, key: Key, rule: RowRule) -> Change:
+    async def change(self, key: Key, rule: RowRule, known: Known | None = None) -> Change:
         """Lock the row with key.kind and key.id (also when its region or project differ: the rule sees it), apply, write,
-        commit.  None is passed when there is no such row; two callers that insert the same id are serialised."""
+        commit.  None is passed when there is no such row; two callers that insert the same id are serialised.
+
+        known: what the caller believes to stand there; it saves the read, and is not believed once the row has moved.
+        """
         ...
 
     async def get(self, kind: str, ident: str) -> Row | None: ...
 
     async def list(self, query: Query) -> builtins.list[Row]:
         """Matching rows, ordered by id."""
+        ...
+
+    async def untold(self, seconds: float, limit: int) -> builtins.list[Key]:
+        """Rows whose consumers have been others than STATUS tells for that long, the longest first."""
         ...
 
     async def wake(self, keys: Iterable[tuple[str, str]], cause: Mapping[str, Any]) -> int:
@@ -203,7 +228,12 @@ class Store(Protocol):
     async def history(
         self, key: Key, since: datetime | None = None, until: datetime | None = None, limit: int = 200
     ) -> builtins.list[HistoryEntry]:
-        """The newest `limit` entries of since <= at < until, oldest first."""
+        """The newest `limit` entries of since <= at < until, oldest first; those of kind "status" are for `stood`."""
+        ...
+
+    async def stood(self, key: Key, at: datetime) -> HistoryEntry | None:
+        """The "status" entry of what stood at that time: the first that is later.  None: it stands still, or the resource
+        was not there."""
         ...
 
     async def document(self, name: str) -> Mapping[str, Any] | None:

@@ -17,6 +17,7 @@ from roadstead.store.api import (
     Change,
     DocumentRule,
     HistoryEntry,
+    Known,
     Lease,
     OutboxItem,
     Outgoing,
@@ -90,7 +91,7 @@ class MemoryStore:
 
     # ---- rows
 
-    async def change(self, key: Key, rule: RowRule) -> Change:
+    async def change(self, key: Key, rule: RowRule, known: Known | None = None) -> Change:
         await self.edge("change", False)
         kept = self._held.rows.get((key.kind, key.id))
         handed = copied_row(kept) if kept else None
@@ -116,6 +117,17 @@ class MemoryStore:
         found = sorted((r for r in self._held.rows.values() if matches(query, r)), key=lambda r: r.key.id)
         after = [r for r in found if query.marker is None or r.key.id > query.marker]
         return [copied_row(r) for r in after[: query.limit]]
+
+    async def untold(self, seconds: float, limit: int) -> builtins.list[Key]:
+        checked_limits(limit=limit)
+        await self.edge("untold", False)
+        before = self.clock.now() - timedelta(seconds=seconds)
+        found = [
+            (r.untold_since, r.key.kind, r.key.id, r.key)
+            for r in self._held.rows.values()
+            if r.untold_since is not None and r.untold_since <= before
+        ]
+        return [key for *_, key in sorted(found)[:limit]]
 
     # ---- queue
 
@@ -151,7 +163,8 @@ class MemoryStore:
                 work = self._work(
                     row, lease_owner=owner, lease_until=until, lease_epoch=row.work.lease_epoch + 1
                 )
-                leases.append(Lease(row.key, owner, work.lease_epoch, until, work.wake_seq, _due(row)))
+                known = Known(copied_row(self._held.rows[row.key.kind, row.key.id]))
+                leases.append(Lease(row.key, owner, work.lease_epoch, until, work.wake_seq, _due(row), known))
             self._cursor = identity
             if len(leases) >= limit:
                 break
@@ -228,10 +241,22 @@ class MemoryStore:
         await self.edge("history", False)
         entries = self._held.history.get((key.kind, key.id), [])
         chosen = sorted(
-            (e for e in entries if (since is None or e.at >= since) and (until is None or e.at < until)),
+            (
+                e
+                for e in entries
+                if e.kind != "status" and (since is None or e.at >= since) and (until is None or e.at < until)
+            ),
             key=lambda e: e.at,
         )
         return [replace(e, body=copy_plain(e.body)) for e in chosen[-limit:]]
+
+    async def stood(self, key: Key, at: datetime) -> HistoryEntry | None:
+        await self.edge("stood", False)
+        entries = self._held.history.get((key.kind, key.id), [])
+        later = min(
+            (e for e in entries if e.kind == "status" and e.at > at), key=lambda e: e.at, default=None
+        )
+        return None if later is None else replace(later, body=copy_plain(later.body))
 
     # ---- documents
 

@@ -3,22 +3,25 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from roadstead.clock import parse_time
 from roadstead.store import migrate as migrate_module
 from roadstead.store.api import SchemaBehind
 from roadstead.store.migrate import drop_schema, migrate
 from roadstead.store.postgres import PostgresStore, revisions
 from roadstead.store.postgres.names import driver_url, sqlalchemy_url
-from roadstead.store.postgres.revisions import MigrationRefused
+from roadstead.store.postgres.revisions import MIGRATIONS, MigrationRefused, configuration
 from roadstead.store.postgres.store import WrongEncoding
 from roadstead.store.postgres.tables import tables_of
 from roadstead.testing.servers import PostgresServer
@@ -44,9 +47,10 @@ async def admin(database_url: str) -> AsyncIterator[Any]:
 
 @pytest.fixture
 def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the migrations that the test may add to; its folder of revisions."""
+    """A copy of the migrations with the first revision alone, which the test may add to; its folder of revisions."""
     folder = tmp_path / "migrations"
-    shutil.copytree(revisions.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    later = shutil.ignore_patterns("__pycache__", "000[2-9]*")
+    shutil.copytree(revisions.MIGRATIONS, folder, ignore=later)
     monkeypatch.setattr(revisions, "MIGRATIONS", folder)
     revisions.known_revisions.cache_clear()
     yield folder / "versions"
@@ -170,6 +174,60 @@ async def test_a_runner_killed_half_way_leaves_no_lock(database_url: str, admin:
     slow.write_text(revision("0002", "0001", "CREATE TABLE made (n int)"))
     await asyncio.wait_for(migrate(database_url, [SCHEMA]), 20)
     assert await version(admin) == "0002"
+
+
+async def test_a_filled_database_of_the_first_revision_is_brought_to_the_newest(
+    database_url: str, admin: Any, scripts: Path
+) -> None:
+    await migrate(database_url, [SCHEMA])
+    assert await version(admin) == "0001"
+    columns = [
+        f'"{c.name}"' for c in tables_of(None).tables["resource"].columns if c.name not in ("untold_since",)
+    ]
+    values = {"kind": "'server'", "spec": "'{\"size\": 7}'", "consumers": "'[\"volumes.g/1\"]'"}
+    texts = dict.fromkeys(("region", "project", "identity"), "'x'")
+    objects = dict.fromkeys(("metadata", "status", "references"), "'{}'")
+    lists = dict.fromkeys(("warnings", "refusal", "intents"), "'[]'")
+    flags = dict.fromkeys(("deleting", "cascade", "ever_provisioned", "paused"), "false")
+    nothing = dict.fromkeys(
+        ("gone_at", "deletion_timestamp", "next_spec", "observed", "observed_at", "record", "decided"), "NULL"
+    ) | dict.fromkeys(("written_at", "paused_until", "created_at"), "NULL")
+    given = {"id": f"'{key(1).id}'", **texts, **objects, **lists, **flags, **nothing, **values}
+    row = ", ".join(given.get(c.strip('"'), "1") for c in columns)
+    await admin.execute(f"INSERT INTO {SCHEMA}.resource ({', '.join(columns)}) VALUES ({row})")
+    await admin.execute(
+        f"INSERT INTO {SCHEMA}.work (kind, id, region, project, identity, gone, wake_seq, lease_epoch, cause)"
+        f" VALUES ('server', '{key(1).id}', 'x', 'x', 'x', false, 0, 0, '{{}}')"
+    )
+    await admin.execute(
+        f"INSERT INTO {SCHEMA}.outbox (subject, payload, headers, message_id)"
+        " SELECT 's' || n % 7, 'x', '{}', 'm' || n FROM generate_series(1, 2000) n"
+    )
+    for revised in sorted(p for p in MIGRATIONS.glob("versions/000[2-9]*.py")):
+        shutil.copy(revised, scripts)
+    revisions.known_revisions.cache_clear()
+    before = datetime.now(UTC)
+    await migrate(database_url, [SCHEMA])
+    store = PostgresStore(database_url, SCHEMA)
+    await store.open()
+    kept = await existing(store, key(1))
+    assert (kept.spec, kept.consumers, kept.untold_since) == ({"size": 7}, ("volumes.g/1",), None)
+    taken = await store.outbox_take(2000, 5)
+    assert [i.outgoing.message_id for i in taken] == [f"m{n}" for n in range(1, 2001)]
+    since = await store.document("history.status")
+    assert since is not None
+    assert before <= parse_time(since["since"]) <= datetime.now(UTC)
+    await store.close()
+
+
+async def test_no_revision_is_taken_back(database_url: str) -> None:
+    """As for the first one: going back is restoring a backup."""
+    await migrate(database_url, [SCHEMA])
+    engine = create_async_engine(sqlalchemy_url(database_url))
+    async with engine.connect() as connection:
+        with pytest.raises(AttributeError, match="downgrade"):
+            await connection.run_sync(lambda c: command.downgrade(configuration(c, SCHEMA), "0002"))
+    await engine.dispose()
 
 
 async def test_two_heads_are_refused_before_anything_is_done(

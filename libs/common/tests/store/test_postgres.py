@@ -85,9 +85,14 @@ async def test_round_trips_of_each_operation(postgres: PostgresStore) -> None:
     await count("release", store.release(leases))
     await count("wake", store.wake([("server", of.id)], {}))
     await count("next_due", store.next_due())
+    woken = await count("claim again", store.claim("me", 10, 20))
+    first = await count("update of a claimed row", store.change(of, alter(failures=5), woken[0].known))
+    await count("update after it", store.change(of, alter_work(due_at=None), first.known))
+    await count("untold", store.untold(0, 10))
     items = await count("outbox_take", store.outbox_take(10, 10))
     await count("outbox_done", store.outbox_done([i.id for i in items]))
     await count("history", store.history(of))
+    await count("stood", store.stood(of, now))
     await count("document made", store.change_document("d", lambda _d, _n: ({"n": 1}, None)))
     await count("document changed", store.change_document("d", lambda _d, _n: ({"n": 2}, None)))
     two = {"insert", "update", "document made", "document changed"}
@@ -121,6 +126,70 @@ async def test_a_contended_change_locks_first_and_takes_four_round_trips_the_las
     row = await existing(postgres, of)
     assert (row.failures, row.work.wake_seq) == (1, 2)
     assert postgres.round_trips - before == 2 + 2 + 4 + 1
+
+
+async def test_what_is_known_of_a_row_follows_each_change_and_is_read_again_when_somebody_else_changed_it(
+    postgres: PostgresStore, foreign: Any
+) -> None:
+    store, of = postgres, await add_due(postgres, 1, "i")
+    (lease,) = await store.claim("me", 10, 20)
+    assert lease.known is not None
+    assert lease.known.row == await existing(store, of)
+    change = await store.change(of, alter(failures=1, consumers=("a/1",)), lease.known)
+    assert change.known is not None
+    assert change.known.row == await existing(store, of)
+    change = await store.change(of, lambda _r, _n: Change(result=1), change.known)
+    for columns in ({"failures": 2}, {"spec": {"a": [1, 2.5]}}):
+        before = store.round_trips
+        change = await store.change(of, alter(**columns), change.known)
+        assert store.round_trips - before == 1
+        assert change.known is not None
+        assert change.known.row == await existing(store, of)
+    for table, column in (("work", "wake_seq"), ("resource", "record_version")):
+        await foreign.execute(f"UPDATE {SCHEMA}.{table} SET {column} = 77")
+        before = store.round_trips
+        change = await store.change(of, alter(failures=3), change.known)
+        assert store.round_trips - before == (
+            3 if table == "work" else 1
+        )  # then there is nothing left to write
+        assert change.known is not None
+        assert change.known.row == await existing(store, of)
+    assert (change.known.row.work.wake_seq, change.known.row.record_version) == (77, 77)
+
+
+async def test_a_row_that_was_woken_while_it_was_claimed_is_not_known(
+    postgres: PostgresStore, foreign: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim's snapshot is older than the wake that it locks: what it read of the row may be from before."""
+    of = await add_due(postgres, 1, "i", late=5)
+    monkeypatch.setattr(
+        postgres._sql,
+        "claim",
+        postgres._sql.claim.replace(
+            "crowd AS MATERIALIZED (SELECT count(*)",
+            "crowd AS MATERIALIZED (SELECT pg_sleep(0.4) IS NULL OR count(*)",
+        ),
+    )
+    claiming = asyncio.create_task(postgres.claim("me", 10, 20))
+    await asyncio.sleep(0.15)
+    await foreign.execute(f"UPDATE {SCHEMA}.resource SET spec = '{{\"new\": 1}}'")
+    await foreign.execute(f"UPDATE {SCHEMA}.work SET wake_seq = wake_seq + 1")
+    (lease,) = await claiming
+    assert lease.known is None
+    assert (await existing(postgres, of)).work.wake_seq == lease.wake_seq == 1
+
+
+async def test_times_of_a_change_to_a_known_row_are_the_databases_and_never_early(
+    postgres: PostgresStore, foreign: Any
+) -> None:
+    of = await add_due(postgres, 1, "i")
+    (lease,) = await postgres.claim("me", 10, 20)
+    await asyncio.sleep(0.05)
+    times: list[datetime] = []
+    before = await foreign.fetchval("SELECT clock_timestamp()")
+    await postgres.change(of, lambda _r, now: Change(result=times.append(now)), lease.known)
+    after = await foreign.fetchval("SELECT clock_timestamp()")
+    assert before <= times[0] <= after + timedelta(seconds=0.2)
 
 
 async def test_only_changed_columns_are_written(

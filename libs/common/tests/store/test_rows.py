@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from roadstead.store.api import Change, HistoryEntry, Outgoing, Query, Row, Store, Work
 
 from .conftest import HandClock
-from .rows import alter, blank, existing, key, put
+from .rows import add_due, alter, blank, existing, key, put
 
 LATER = datetime(2031, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
@@ -48,6 +48,7 @@ FULL: dict[str, Any] = {
     "paused_until": LATER,
     "paused": True,
     "created_at": LATER,
+    "untold_since": LATER,
     "work": Work(LATER, 4, "me", LATER, 8, {"subject": "spec.x", "sequence": 3}),
 }
 
@@ -523,6 +524,49 @@ async def test_a_purged_id_can_be_made_anew(store: Store, clock: HandClock) -> N
     await store.purge(clock.forward(1), clock.now())
     await store.change(of, put(blank(of)))
     assert await existing(store, of) == blank(of)
+
+
+async def test_what_stood_is_the_first_status_that_ended_later(store: Store, clock: HandClock) -> None:
+    of, begin = key(1), clock.now()
+    ends = [begin + timedelta(hours=h) for h in (1, 2, 2, 30)]
+    told = [HistoryEntry("status", at, {"n": n}) for n, at in enumerate(ends)]
+    decided = HistoryEntry("decided", ends[0], {"n": 9})
+    await store.change(of, put(blank(of), history=[decided, *told]))
+    found = {h: await store.stood(of, begin + timedelta(hours=h)) for h in (0, 0.5, 1, 1.5, 2, 29, 30, 31)}
+    numbers = {h: entry.body["n"] if entry is not None else None for h, entry in found.items()}
+    assert numbers == {0: 0, 0.5: 0, 1: 1, 1.5: 1, 2: 3, 29: 3, 30: None, 31: None}
+    assert found[0] == told[0]
+    assert await store.history(of) == [decided], "a status is no entry of the history that people read"
+    assert await store.stood(key(2), begin) is None
+
+
+async def test_untold_rows_are_found_once_they_waited_and_the_longest_first(
+    store: Store, clock: HandClock
+) -> None:
+    for number in (3, 1, 2):
+        await store.change(key(number), put(blank(key(number), untold_since=clock.forward(1))))
+    await store.change(key(4), put(blank(key(4))))
+    assert await store.untold(3, 10) == []
+    assert await store.untold(1, 10) == [key(3), key(1)]
+    assert await store.untold(0, 10) == [key(3), key(1), key(2)]
+    assert await store.untold(0, 1) == [key(3)]
+    await store.change(key(3), alter(untold_since=None))
+    assert await store.untold(0, 10) == [key(1), key(2)]
+
+
+async def test_a_claim_brings_the_row_and_what_is_known_of_it_is_never_believed_against_the_store(
+    store: Store, replica: Store
+) -> None:
+    of = await add_due(store, 1, "i")
+    (lease,) = await store.claim("me", 10, 20)
+    assert lease.known is not None
+    assert lease.known.row == await existing(store, of)
+    await replica.change(of, alter(failures=7))
+    change = await store.change(
+        of, lambda r, _n: Change(r and replace(r, generation=r.failures)), lease.known
+    )
+    assert change.row is not None
+    assert (change.row.generation, (await existing(store, of)).generation) == (7, 7)
 
 
 # ---- documents

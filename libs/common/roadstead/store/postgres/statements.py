@@ -13,6 +13,8 @@ from roadstead.store.postgres.columns import QUEUE_COLUMNS, ROW_COLUMNS, WORK_CO
 from roadstead.store.postgres.names import checked_schema, quoted
 
 NOW = "coalesce($1::timestamptz, clock_timestamp())"
+# The transaction, which is the version of every row that it wrote; NULL when the row was not as it should be.
+WRITTEN = "SELECT CASE count(*) WHEN 1 THEN pg_current_xact_id_if_assigned()::xid END"
 HEAD = 256  # due rows looked at by age; while there are fewer, these are all there is
 WALK = 200  # identities visited by one claim when there are more
 
@@ -36,9 +38,11 @@ class Statements:
     @property
     def selected(self) -> str:
         """All that row_from needs, from resource r and work w."""
-        return ", ".join(
-            ["r.kind", "r.id", *(f"r.{quoted(c)}" for c in ROW_COLUMNS), *(f"w.{c}" for c in QUEUE_COLUMNS)]
-        )
+        return ", ".join(["r.kind", "r.id", *(f"r.{quoted(c)}" for c in ROW_COLUMNS), self.queue])
+
+    @property
+    def queue(self) -> str:
+        return ", ".join(f"w.{c}" for c in QUEUE_COLUMNS)
 
     # ---- rows
 
@@ -68,8 +72,16 @@ class Statements:
             " WHERE r.kind = $2 AND r.id = $3 FOR UPDATE OF r, w"
         )
 
+    @cached_property
+    def untold(self) -> str:
+        """$2: seconds, $3: limit."""
+        return (
+            f"SELECT region, project, kind, id FROM {self.schema}.resource WHERE untold_since"
+            f" <= {NOW} - make_interval(secs => $2::float8) ORDER BY untold_since, kind, id LIMIT $3"
+        )
+
     def _update(self, row: tuple[str, ...], work: tuple[str, ...], outbox: bool, history: bool) -> str:
-        """Write the named columns where both versions ($3, $4) still hold; the count says whether they did."""
+        """Write the named columns where both versions ($3, $4) still hold; NULL when they do not."""
         number = 5
         parts = [
             f"locked AS MATERIALIZED (SELECT r.kind, r.id FROM {self.schema}.resource r JOIN {self.schema}.work w USING (kind, id)"
@@ -84,10 +96,10 @@ class Statements:
                     " WHERE t.kind = l.kind AND t.id = l.id)"
                 )
         parts += self._appended("locked", number, outbox, history)
-        return f"WITH {', '.join(parts)} SELECT count(*) FROM locked"
+        return f"WITH {', '.join(parts)} {WRITTEN} FROM locked"
 
     def _insert(self, outbox: bool, history: bool) -> str:
-        """Make the row unless somebody made it meanwhile; the count says whether it was made here."""
+        """Make the row unless somebody made it meanwhile, which gives NULL."""
         number = 3
         parts = []
         for table, columns, source in (
@@ -107,7 +119,7 @@ class Statements:
                     f"put_{table} AS ({target} VALUES ({values}) ON CONFLICT DO NOTHING RETURNING 1)"
                 )
         parts += self._appended("put_resource", number, outbox, history)
-        return f"WITH {', '.join(parts)} SELECT count(*) FROM put_resource"
+        return f"WITH {', '.join(parts)} {WRITTEN} FROM put_resource"
 
     def _append(self, outbox: bool, history: bool) -> str:
         """Messages and history of a rule that wrote no row where there was none."""
@@ -161,6 +173,9 @@ class Statements:
     def claim(self) -> str:
         """$2: owner, $3: limit, $4: per identity, $5: cursor, $6: seconds.  One record at least, NULLs when nothing was claimed.
 
+        The row itself comes along as this statement's snapshot has it, with a version only if its work was not changed between
+        the snapshot and the lock: then every change that woke it is in what was read.
+
         `head` are the oldest due rows.  While they are all, their identities are the candidates.  When there are more, `walk`
         steps from identity to identity behind the cursor, one index descent each, and once around the end; the identities of
         `head` come last, so that a claim finds something however many identities have nothing due yet.
@@ -191,8 +206,8 @@ class Statements:
                     GROUP BY identity ORDER BY identity <= $5::text, identity)
             ),
             picked AS MATERIALIZED (
-                SELECT p.kind, p.id FROM candidates c CROSS JOIN LATERAL (
-                    SELECT w.kind, w.id FROM {work} w WHERE w.identity = c.identity AND {free}
+                SELECT p.kind, p.id, p.version FROM candidates c CROSS JOIN LATERAL (
+                    SELECT w.kind, w.id, w.xmin AS version FROM {work} w WHERE w.identity = c.identity AND {free}
                     ORDER BY w.due_at LIMIT $4 FOR UPDATE SKIP LOCKED
                 ) p LIMIT $3
             ),
@@ -200,10 +215,14 @@ class Statements:
                 UPDATE {work} w SET lease_owner = $2::text, lease_epoch = w.lease_epoch + 1,
                     lease_until = (SELECT now FROM t) + make_interval(secs => $6::float8)
                 FROM picked p WHERE w.kind = p.kind AND w.id = p.id
-                RETURNING w.region, w.project, w.kind, w.id, w.identity, w.due_at, w.wake_seq, w.lease_epoch, w.lease_until
+                RETURNING {self.queue}, w.kind, w.id, w.identity AS fair, p.version AS locked_version
             )
-            SELECT (SELECT identity FROM walk ORDER BY n DESC LIMIT 1) AS walked_to, claimed.*
-            FROM (SELECT 1) one LEFT JOIN claimed ON true"""
+            SELECT (SELECT identity FROM walk ORDER BY n DESC LIMIT 1) AS walked_to, (SELECT now FROM t) AS now,
+                w.fair, {self.selected}, CASE WHEN before.xmin = w.locked_version THEN r.xmin END AS row_version,
+                pg_current_xact_id_if_assigned()::xid AS work_version
+            FROM (SELECT 1) one LEFT JOIN claimed w ON true
+                LEFT JOIN {self.schema}.resource r ON r.kind = w.kind AND r.id = w.id
+                LEFT JOIN {work} before ON before.kind = w.kind AND before.id = w.id"""
 
     @cached_property
     def next_due(self) -> str:
@@ -272,8 +291,16 @@ class Statements:
         """$1, $2: kind and id, $3, $4: since and until, $5: limit.  Newest first."""
         return (
             f"SELECT kind, at, body FROM {self.schema}.history WHERE resource_kind = $1 AND resource_id = $2"
-            " AND at >= coalesce($3::timestamptz, '-infinity') AND at < coalesce($4::timestamptz, 'infinity')"
+            " AND kind <> 'status' AND at >= coalesce($3::timestamptz, '-infinity') AND at < coalesce($4::timestamptz, 'infinity')"
             " ORDER BY at DESC, seq DESC LIMIT $5"
+        )
+
+    @cached_property
+    def stood(self) -> str:
+        """$1, $2: kind and id, $3: time."""
+        return (
+            f"SELECT kind, at, body FROM {self.schema}.history WHERE resource_kind = $1 AND resource_id = $2"
+            " AND kind = 'status' AND at > $3 ORDER BY at, seq LIMIT 1"
         )
 
     # ---- documents

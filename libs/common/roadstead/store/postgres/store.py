@@ -2,12 +2,16 @@
 
 A write is optimistic at first: read without a lock, apply the rule, and write in one statement that first checks that the versions
 read are still there; two round trips, and nobody waits inside a transaction for the program.  When the row moved the rule is applied
-again; from the third time on the row is locked first, so that a busy row cannot starve a writer.
+again; from the third time on the row is locked first, so that a busy row cannot starve a writer.  A caller that knows the row,
+as a pass knows the one it claimed, saves the read.
 """
 
 import builtins
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, datetime
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -18,6 +22,7 @@ from roadstead.store.api import (
     Change,
     DocumentRule,
     HistoryEntry,
+    Known,
     Lease,
     OutboxItem,
     Outgoing,
@@ -52,6 +57,20 @@ from roadstead.subjects import Key
 
 OPTIMISTIC_TRIES = 2
 PURGE_BATCH = 500
+
+
+@dataclass(frozen=True)
+class _Version:
+    """Of a row that was read or written: the transactions that wrote its two parts, and the database's time `now` at a moment
+    not before `at` on our monotonic clock; so times from it are never early, which leases rely on."""
+
+    row: int | None
+    work: int | None
+    now: datetime
+    at: float
+
+    def time(self) -> datetime:
+        return self.now + timedelta(seconds=time.monotonic() - self.at)
 
 
 class WrongEncoding(RuntimeError):
@@ -131,60 +150,90 @@ class PostgresStore:
 
     # ---- rows
 
-    async def change(self, key: Key, rule: RowRule) -> Change:
+    async def change(self, key: Key, rule: RowRule, known: Known | None = None) -> Change:
         check_text(key.id)
-        return await self._session.run(partial(self._change, key, rule))
+        return await self._session.run(partial(self._change, key, rule, known))
 
-    async def _change(self, key: Key, rule: RowRule, link: Link, conflicts: int) -> Change:
+    async def _change(
+        self, key: Key, rule: RowRule, known: Known | None, link: Link, conflicts: int
+    ) -> Change:
         try:
+            if known is not None and known.mark is not None and not conflicts:
+                with suppress(Moved):
+                    return await self._write(key, rule, link, known.row, known.mark)
             if conflicts < OPTIMISTIC_TRIES:
-                return await self._apply(key, rule, link, None)
+                return await self._apply(key, rule, link, self._sql.load)
             async with link.transaction():
-                locked = await link.fetchrow(self._sql.load_locked, self._time(), key.kind, key.id)
-                return await self._apply(key, rule, link, locked)
+                return await self._apply(key, rule, link, self._sql.load_locked)
         except _NoPartition as missing:
             await make_partitions(link, self.schema, missing.days)
             raise Moved from missing
 
-    async def _apply(self, key: Key, rule: RowRule, link: Link, locked: Any) -> Change:
-        record = locked or await link.fetchrow(self._sql.load, self._time(), key.kind, key.id)
+    async def _apply(self, key: Key, rule: RowRule, link: Link, load: str) -> Change:
+        at = time.monotonic()
+        record = await link.fetchrow(load, self._time(), key.kind, key.id)
+        if record is None:  # the locking read found no row to lock
+            at = time.monotonic()
+            record = await link.fetchrow(self._sql.load, self._time(), key.kind, key.id)
         stored = row_from(record) if record["kind"] is not None else None
-        made = rule(stored, record["now"])
+        version = _Version(record["row_version"], record["work_version"], record["now"], at)
+        return await self._write(key, rule, link, stored, version, record["now"])
+
+    async def _write(
+        self,
+        key: Key,
+        rule: RowRule,
+        link: Link,
+        stored: Row | None,
+        version: _Version,
+        now: datetime | None = None,
+    ) -> Change:
+        """Apply the rule to what stands at that version, and write; Moved when it does not stand there any more.
+
+        now: when the row was read, in this very operation; None for a row that is only believed to be so.
+        """
+        made = rule(stored, now or self._time() or version.time())
         change = checked_change(key, stored, stored, made)
-        statement, arguments = self._write(stored, record, change)
+        row, work, statement, arguments = self._statement(stored, version, change)
         if statement is None:
-            return made
+            if now is None:
+                raise Moved  # no write has shown that the row is still the known one
+            return replace(made, known=Known(stored, version)) if stored is not None else made
         try:
-            written = await link.fetchval(statement, key.kind, key.id, *arguments)
+            ours = await link.fetchval(statement, key.kind, key.id, *arguments)
         except asyncpg.CheckViolationError as error:
             if error.constraint_name is not None:
                 raise
             raise _NoPartition([day_of(h.at) for h in change.history]) from error
-        if written != 1:
+        if ours is None:
             raise Moved
-        return made
+        stands = change.row or stored
+        if stands is None:
+            return made
+        fresh = replace(version, row=ours if row else version.row, work=ours if work else version.work)
+        return replace(made, known=Known(stands, fresh))
 
-    def _write(
-        self, stored: Row | None, record: Mapping[str, Any], change: Change
-    ) -> tuple[str | None, builtins.list[Any]]:
-        """The statement that writes the change and its arguments after kind and id; None when there is nothing to write."""
+    def _statement(
+        self, stored: Row | None, version: _Version, change: Change
+    ) -> tuple[bool, bool, str | None, builtins.list[Any]]:
+        """Whether each part of the row is written, the statement (None: nothing to write), its arguments after kind and id."""
         appended, outbox, history = self._appended(change)
         if stored is None and change.row is None:
-            return (self._sql.append(outbox, history), appended) if appended else (None, [])
+            return False, False, self._sql.append(outbox, history) if appended else None, appended
         if stored is None:
             assert change.row is not None
             row, work = row_values(change.row), work_values(change.row)
             values = [*(row[c] for c in ROW_COLUMNS), *(work[c] for c in WORK_COLUMNS)]
-            return self._sql.insert(outbox, history), [*values, *appended]
+            return True, True, self._sql.insert(outbox, history), [*values, *appended]
         row, work = {}, {}
         if change.row is not None and change.row is not stored:
             row = changed(row_values(stored), row_values(change.row))
             work = changed(work_values(stored), work_values(change.row))
         if not (row or work or appended):
-            return None, []
+            return False, False, None, []
         statement = self._sql.update(tuple(row), tuple(work), outbox, history)
-        versions = (record["row_version"], record["work_version"])
-        return statement, [*versions, *row.values(), *work.values(), *appended]
+        arguments = [version.row, version.work, *row.values(), *work.values(), *appended]
+        return bool(row), bool(work), statement, arguments
 
     def _appended(self, change: Change) -> tuple[builtins.list[Any], bool, bool]:
         """Arguments for outgoing messages and history, a list per column, and whether there are any of each."""
@@ -211,6 +260,11 @@ class PostgresStore:
         statement, arguments = listing(self.schema, checked_query(query))
         return [row_from(r) for r in await self._fetch(statement, *arguments)]
 
+    async def untold(self, seconds: float, limit: int) -> builtins.list[Key]:
+        checked_limits(limit=limit)
+        records = await self._fetch(self._sql.untold, self._time(), float(seconds), limit)
+        return [Key(r["region"], r["project"], r["kind"], r["id"]) for r in records]
+
     # ---- queue
 
     async def wake(self, keys: Iterable[tuple[str, str]], cause: Mapping[str, Any]) -> int:
@@ -225,7 +279,7 @@ class PostgresStore:
         self, owner: str, limit: int, lease_seconds: float, per_identity: int = 4
     ) -> builtins.list[Lease]:
         checked_limits(limit=limit, lease_seconds=lease_seconds, per_identity=per_identity)
-        before = self._cursor
+        before, at = self._cursor, time.monotonic()
         records = await self._fetch(
             self._sql.claim, self._time(), owner, limit, per_identity, before, float(lease_seconds)
         )
@@ -235,11 +289,11 @@ class PostgresStore:
         def lap(identity: str) -> tuple[bool, str]:
             return identity <= before, identity
 
-        claimed.sort(key=lambda r: (lap(r["identity"]), r["due_at"], r["kind"], r["id"]))
+        claimed.sort(key=lambda r: (lap(r["fair"]), r["due_at"], r["kind"], r["id"]))
         if walked_to is not None and len(claimed) < limit:
             self._cursor = walked_to
         elif claimed:
-            last = claimed[-1]["identity"]
+            last = claimed[-1]["fair"]
             # What comes after the walk's end was found by age, and nobody between has been asked yet.
             self._cursor = last if walked_to is None else min(last, walked_to, key=lap)
         return [
@@ -250,6 +304,7 @@ class PostgresStore:
                 r["lease_until"],
                 r["wake_seq"],
                 r["due_at"],
+                _known(r, at),
             )
             for r in claimed
         ]
@@ -293,6 +348,10 @@ class PostgresStore:
         checked_limits(limit=limit)
         records = await self._fetch(self._sql.history, key.kind, key.id, since, until, limit)
         return [HistoryEntry(r["kind"], r["at"], r["body"]) for r in reversed(records)]
+
+    async def stood(self, key: Key, at: datetime) -> HistoryEntry | None:
+        records = await self._fetch(self._sql.stood, key.kind, key.id, at)
+        return HistoryEntry(records[0]["kind"], records[0]["at"], records[0]["body"]) if records else None
 
     # ---- documents
 
@@ -371,6 +430,14 @@ class _NoPartition(Exception):
     def __init__(self, days: builtins.list[Any]) -> None:
         super().__init__(f"history has no partition for some of {days}")
         self.days = days
+
+
+def _known(record: Mapping[str, Any], at: float) -> Known | None:
+    """A claimed row as it was read with its claim; None when it may have been read from before its last wake."""
+    if record["row_version"] is None:
+        return None
+    version = _Version(record["row_version"], record["work_version"], record["now"], at)
+    return Known(row_from(record), version)
 
 
 def _columns(leases: Sequence[Lease]) -> tuple[list[str], list[str], list[str], list[int]]:

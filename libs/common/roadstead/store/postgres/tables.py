@@ -60,6 +60,7 @@ def tables_of(schema: str | None) -> MetaData:
         _text("message_id"),
         _number("purge_to", nullable=True),
         _time("hidden_until"),
+        Index("outbox_subject", "subject", "id"),
     )
     Table(
         "history",
@@ -123,10 +124,12 @@ def _resource(made: MetaData) -> None:
         _time("paused_until"),
         _flag("paused"),
         _time("created_at"),
+        _time("untold_since"),
         PrimaryKeyConstraint("kind", "id"),
         Index("resource_project", "kind", "project", "id"),
         Index("resource_identity", "kind", "identity", "id"),
         Index("resource_gone", "gone_at", postgresql_where=text("gone_at IS NOT NULL")),
+        Index("resource_untold", "untold_since", postgresql_where=text("untold_since IS NOT NULL")),
     )
 
 
