@@ -50,10 +50,7 @@ def integration_stack(request: pytest.FixtureRequest) -> Iterator[Session]:
 
 @pytest.fixture(scope="session")
 def cloud_stack(request: pytest.FixtureRequest) -> Iterator[Session]:
-    """The same over the reference cloud.
-
-    Its pace must leave real services time: a call that takes longer than the scaled deadline and settling time is made again.
-    """
+    """The same over the reference cloud: quicker rhythms, and the usual times for what a real cloud may take."""
     clouds = CLOUD_HOME / "etc/clouds.yaml"
     if not clouds.exists():
         pytest.skip(f"no cloud at {CLOUD_HOME}: start one with `make cloud`")

@@ -29,6 +29,7 @@ from roadstead.testing.cloudsim.faults import Fault
 from roadstead.testing.cloudsim.http import Front
 from roadstead.testing.cloudsim.log import Call
 from roadstead.testing.cloudsim.settings import SimSettings
+from roadstead.testing.paced import paced_environment
 from roadstead.testing.servers import NatsServer, PostgresServer
 from tests.chaos.crew import Crew, CrewError
 from tests.chaos.proxy import Exchange
@@ -97,7 +98,7 @@ class Stack:
             "ROADSTEAD_NATS_URL": f"nats://127.0.0.1:{bus}",
             "ROADSTEAD_DATABASE_URL": f"postgresql://postgres@127.0.0.1:{database}/postgres",
             "ROADSTEAD_SEAL_KEYS": self.seal_key,
-            "ROADSTEAD_PACE": str(PACE),
+            **paced_environment(PACE),
             "ROADSTEAD_TRACE_FILE": str(self.folder / "spans.jsonl"),
             "ROADSTEAD_LOG_LEVEL": "debug",
         }

@@ -11,6 +11,7 @@ from roadstead.cli.context import Context
 from roadstead.cli.rebuilding import rebuild_from_bus, rebuild_from_database
 from roadstead.store.migrate import migrate
 from roadstead.subjects import Key
+from roadstead.testing.paced import paced_environment
 from tests.chaos.stack import SERVICES, People, Stack, eventually
 
 STREAMS = ("SPEC", "STATUS", "CREDENTIAL")
@@ -109,7 +110,8 @@ class Estate:
 @pytest.fixture
 def context(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Context:
     """How an operator reaches the stack."""
-    monkeypatch.setenv("ROADSTEAD_PACE", "0.1")
+    for name, value in paced_environment(0.1).items():
+        monkeypatch.setenv(name, value)
     file = Path(stack.folder) / "seal.keys"
     file.write_text(stack.seal_key + "\n")
     return Context("chaos", stack.nats.url, database_url=stack.postgres.url, seal_key_file=str(file))

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from roadstead.cli.stack.state import PartState, read_state
+from roadstead.testing.paced import paced_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-m", "roadstead.cli"]
-PACE = "0.2"
+PACE = 0.2
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Home:
         return {
             **kept,
             "ROADSTEAD_HOME": str(self.path),
-            "ROADSTEAD_PACE": PACE,
+            **paced_environment(PACE),
             "XDG_CONFIG_HOME": str(self.path / "none"),
         }
 

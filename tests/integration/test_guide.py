@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from tests.docs.reading import DOCS, blocks, commands, section
 
+from roadstead.testing.paced import paced_environment
+
 pytestmark = [pytest.mark.timeout(420)]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +55,7 @@ def environment(folder: Path) -> dict[str, str]:
         **kept,
         "PATH": path,
         "ROADSTEAD_HOME": str(folder / "run"),
-        "ROADSTEAD_PACE": "0.2",
+        **paced_environment(0.2),
         "COLUMNS": "200",
     }
 

@@ -43,7 +43,7 @@ class Session:
         """cloud: a clouds.yaml and a name in it; None: a simulator of its own."""
         self.level = level
         self.patience = patience
-        self.stack = Stack(pace=pace)
+        self.stack = Stack(pace=pace, simulated=cloud is None)
         self.simulator = None if cloud is not None else Simulator(self.stack.folder, pace=pace)
         self._cloud = cloud
         self._loop = asyncio.new_event_loop()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from roadstead.seal import new_key
 from roadstead.store.migrate import migrate
+from roadstead.testing.paced import paced_environment
 from roadstead.testing.servers import NatsServer, PostgresServer, free_port
 
 SERVICES = ("identity", "network", "compute", "volumes", "loadbalancer", "monitor")
@@ -76,10 +77,19 @@ class Process:
 class Stack:
     """Built by `start`, ended by `stop`.  pace scales the services' waiting times; replicas is per service."""
 
-    def __init__(self, *, pace: float, replicas: int = 1, services: Sequence[str] = SERVICES) -> None:
+    def __init__(
+        self,
+        *,
+        pace: float,
+        replicas: int = 1,
+        services: Sequence[str] = SERVICES,
+        simulated: bool = True,
+    ) -> None:
+        """simulated False: the times of clouds are those of a real one, whatever the pace."""
         self.folder = Path(tempfile.mkdtemp(prefix="roadstead-stack-"))
         self.folder.chmod(0o711)  # the database may run as another user
         self.pace = pace
+        self.simulated = simulated
         self.seal_key = new_key()
         self.nats = NatsServer(self.folder / "nats", die_with_parent=True)
         self.postgres = PostgresServer(self.folder / "postgres", durable=False, die_with_parent=True)
@@ -103,7 +113,7 @@ class Stack:
             "ROADSTEAD_DATABASE_URL": self.postgres.url,
             "ROADSTEAD_DATABASE_POOL": "4",
             "ROADSTEAD_SEAL_KEYS": self.seal_key,
-            "ROADSTEAD_PACE": str(self.pace),
+            **(paced_environment(self.pace) if self.simulated else {"ROADSTEAD_PACE": str(self.pace)}),
             "ROADSTEAD_HEALTH_PORT": str(self.health[label]),
             "ROADSTEAD_REPLICA": label,
         }

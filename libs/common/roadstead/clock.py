@@ -55,10 +55,16 @@ class Durations:
     image_refresh: float = 60.0
     inventory_life: float = 3600.0
     drain: float = 25.0
+    second_look: float = 2.0
 
     def paced(self, pace: float) -> "Durations":
-        """All of them times `pace` (ROADSTEAD_PACE); tests use 0.1."""
-        return replace(self, **{f.name: getattr(self, f.name) * pace for f in fields(self)})
+        """All rhythms times `pace` (ROADSTEAD_PACE); what depends on how slow a cloud can be stays as it is."""
+        rhythms = (f.name for f in fields(self) if f.name not in OF_CLOUDS)
+        return replace(self, **{name: getattr(self, name) * pace for name in rhythms})
+
+
+OF_CLOUDS = ("call_deadline", "settling", "second_look")
+"""Times that keep a second object from being made: a setting each, never scaled."""
 
 
 def iso(moment: datetime) -> str:

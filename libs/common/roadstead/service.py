@@ -21,7 +21,7 @@ from roadstead.bus.connection import Bus, BusOptions
 from roadstead.bus.failures import BusRefused
 from roadstead.bus.streams import release
 from roadstead.bus.tasks import end_all
-from roadstead.clock import Clock, Durations, SystemClock
+from roadstead.clock import Clock, SystemClock
 from roadstead.cloud.credentials import Keyring
 from roadstead.cloud.engine import CloudEngine
 from roadstead.cloud.port import Cloud
@@ -89,7 +89,7 @@ class Process:
         self.meters = Meters(process=True)
         self.tracing = _tracing(service, settings)
         self.clock: Clock = SystemClock()
-        self.durations = Durations().paced(settings.pace)
+        self.durations = settings.durations()
         self.sealer = Sealer(settings.sealing_keys())
         self.keyring = Keyring()
         self.bus_options = bus_options(service, settings)

@@ -7,12 +7,14 @@ import os
 import re
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from roadstead.clock import OF_CLOUDS, Durations
 from roadstead.seal import keys_from_file
 
 PREFIX = "ROADSTEAD_"
@@ -70,7 +72,12 @@ class Settings(BaseSettings):
     )
     seal_key_file: Path | None = _setting(None, "File with the sealing keys instead, one a line.")
     # ---- the loop
-    pace: float = _setting(1.0, "Scales every waiting time of the loop together; tests use 0.1.", gt=0, le=10)
+    pace: float = _setting(
+        1.0,
+        "Scales the rhythms of the loop together (sweeps, retries, leases), not the times that depend on a cloud.",
+        gt=0,
+        le=10,
+    )
     max_passes: int = _setting(64, "Passes that one process runs at the same time.", ge=1, le=1024)
     create_attempts: int = _setting(
         3, "Times a server whose build fails is created before it is given up.", ge=1, le=20
@@ -78,6 +85,19 @@ class Settings(BaseSettings):
     sweep_shards: int = _setting(8, "Shares that the monitor cuts each region's sweep into.", ge=1, le=256)
     image_cache: bool = _setting(True, "Keep each region's image list in memory between requests.")
     # ---- clouds
+    call_deadline: float = _setting(
+        60.0, "How long one request to a cloud may take, all of it.", "s", gt=0, le=600
+    )
+    settling: float = _setting(
+        65.0,
+        "How long after a create whose answer was not seen its absence proves nothing; longer than a call may take.",
+        "s",
+        gt=0,
+        le=3600,
+    )
+    second_look: float = _setting(
+        2.0, "After what was there is found absent: how long until a second look counts.", "s", gt=0, le=600
+    )
     threads_per_region: int = _setting(8, "Requests to one region at the same time.", ge=1, le=128)
     nova_microversion: str = _setting(
         "2.90", "Compute API microversion; above 2.92 is refused: a key pair could not be made from nothing."
@@ -120,6 +140,21 @@ class Settings(BaseSettings):
     def _named(cls, value: str) -> str:
         return value or f"{socket.gethostname()}-{os.getpid()}"
 
+    @model_validator(mode="after")
+    def _settles_after_the_call(self) -> Self:
+        if self.settling <= self.call_deadline:
+            raise ValueError(
+                f"{PREFIX}SETTLING ({self.settling:g} s) must be longer than {PREFIX}CALL_DEADLINE ({self.call_deadline:g} s): "
+                "a request that may still be on its way would be made again"
+            )
+        return self
+
+    def durations(self) -> Durations:
+        """Every waiting time of the loop."""
+        return replace(
+            Durations().paced(self.pace), **{name: float(getattr(self, name)) for name in OF_CLOUDS}
+        )
+
     def sealing_keys(self) -> list[str]:
         """From the variable, else from the file.  BadSettings when there is none."""
         if self.seal_keys:
@@ -154,8 +189,8 @@ def load_settings(**given: Any) -> Settings:
     except ValidationError as error:
         lines = []
         for item in error.errors(include_input=False, include_url=False):
-            name = PREFIX + str(item["loc"][0]).upper() if item["loc"] else "settings"
-            lines.append(f"{name}: {item['msg'].removeprefix('Value error, ')}")
+            name = f"{PREFIX}{str(item['loc'][0]).upper()}: " if item["loc"] else ""
+            lines.append(f"{name}{item['msg'].removeprefix('Value error, ')}")
         raise BadSettings("\n".join(lines)) from None
 
 

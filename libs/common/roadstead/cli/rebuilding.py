@@ -17,7 +17,7 @@ from roadstead.bus.streams import ensure_streams
 from roadstead.cli.client import Client, connected
 from roadstead.cli.context import Context
 from roadstead.cli.failures import Refused, UserError
-from roadstead.clock import Durations, SystemClock
+from roadstead.clock import SystemClock
 from roadstead.rebuild import Counts, Last, to_bus, to_database
 from roadstead.settings import load_settings
 from roadstead.store.api import SchemaBehind, StoreUnavailable
@@ -104,7 +104,7 @@ async def _each(
     context: Context, names: Sequence[str], *, to_database_too: bool, dry_run: bool
 ) -> dict[str, dict[str, Any]]:
     url = context.need_database()
-    settling = Durations().paced(load_settings().pace).settling
+    settling = load_settings().settling
     services = {ep.name: ep.load() for ep in entry_points(group="roadstead.services") if ep.name in names}
     counts: dict[str, dict[str, Any]] = {}
     async with connected(context) as client:

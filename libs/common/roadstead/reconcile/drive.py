@@ -19,7 +19,7 @@ from roadstead.reconcile.outcomes import on_delete_path, outcome_of
 from roadstead.reconcile.passing import Pass
 from roadstead.reconcile.status import conditions_of, merged
 
-LOOK_AGAIN = 2.0  # seconds, unscaled
+LOOK_AGAIN = 2.0  # seconds until the pass is due again, before the pace
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Memory:
     """What earlier passes of this life leave for this one.
 
     made: how often each creating verb was performed.  ever: the resource was once provisioned.  absent_since: when an earlier pass
-    first found absent what had been there.  look_again: seconds until a second look counts (scaled by the caller).
+    first found absent what had been there.  look_again: seconds until a second look counts.
     """
 
     asked: tuple[Asked, ...] = ()

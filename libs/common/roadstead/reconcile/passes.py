@@ -12,7 +12,7 @@ from roadstead.clock import parse_time
 from roadstead.reconcile import gate, rules
 from roadstead.reconcile.book import Book
 from roadstead.reconcile.decision import Code, Done, Outcome, Retry, Yield
-from roadstead.reconcile.drive import LOOK_AGAIN, Asked, Decided, Ending, Memory, drive
+from roadstead.reconcile.drive import Asked, Decided, Ending, Memory, drive
 from roadstead.reconcile.finish import Finished, Timing, finish
 from roadstead.reconcile.kind import Kind, Need, Publication
 from roadstead.reconcile.passing import Pass
@@ -203,7 +203,7 @@ class Passes:
             ever=row.ever_provisioned,
             absent_since=parse_time(absent) if absent else None,
             settle=self.w.durations.settling,
-            look_again=LOOK_AGAIN * self.w.pace,
+            look_again=self.w.durations.second_look,
         )
 
     def _pass(

@@ -20,6 +20,7 @@ from nats.aio.client import Client
 from roadstead.seal import new_key
 from roadstead.service import Exit, run
 from roadstead.store.migrate import migrate
+from roadstead.testing.paced import paced_environment
 from roadstead.testing.servers import NatsServer, free_port
 
 from .conftest import PROJECT, REGION, SERVICE, eventually, messages_of, new_id, spec_body, subject_of
@@ -85,7 +86,7 @@ async def environment(own_nats: NatsServer, database_url: str) -> dict[str, str]
         "ROADSTEAD_NATS_URL": own_nats.url,
         "ROADSTEAD_DATABASE_URL": database_url,
         "ROADSTEAD_SEAL_KEYS": new_key(),
-        "ROADSTEAD_PACE": "0.1",
+        **paced_environment(0.1),
     }
 
 
@@ -193,6 +194,7 @@ async def test_a_schema_that_is_behind_is_refused_with_the_remedy(
     ("variable", "value", "says"),
     [
         ("ROADSTEAD_PACE", "fast", "ROADSTEAD_PACE"),
+        ("ROADSTEAD_SETTLING", "5.9", "ROADSTEAD_SETTLING (5.9 s) must be longer than"),
         ("ROADSTEAD_NOVA_MICROVERSION", "2.93", "2.92"),
         ("ROADSTEAD_SEAL_KEYS", "short", "urlsafe base64"),
         ("ROADSTEAD_SEAL_KEYS", "", "ROADSTEAD_SEAL_KEY_FILE"),

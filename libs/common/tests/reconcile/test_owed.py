@@ -62,7 +62,7 @@ def status(version: int, state: str, consumers: tuple[str, ...] = (SERVER,)) -> 
 
 
 async def test_k12_a_failure_between_knowing_and_waking_loses_no_wake() -> None:
-    store, nudged = Failing(1), []
+    store, nudged = Failing(1), list[int]()
     made = handlers(store, nudged)
     with pytest.raises(ConnectionError):
         await made.status(SUBJECT, status(1, "provisioned"))
@@ -73,7 +73,7 @@ async def test_k12_a_failure_between_knowing_and_waking_loses_no_wake() -> None:
 
 
 async def test_k12_without_another_message_the_job_makes_up_for_it() -> None:
-    store, nudged = Failing(3), []
+    store, nudged = Failing(3), list[int]()
     made = handlers(store, nudged)
     made.awaited["network", NETWORK] = {("server", OTHER)}
     job = asyncio.create_task(made.owed.run(StandingClock()))
@@ -88,7 +88,7 @@ async def test_k12_without_another_message_the_job_makes_up_for_it() -> None:
 
 
 async def test_k12_whoever_waits_for_credentials_is_woken_after_a_failure_too() -> None:
-    store, nudged = Failing(1), []
+    store, nudged = Failing(1), list[int]()
     made = handlers(store, nudged)
     made.awaited["credential", IDENTITY] = {("server", SERVER)}
     record = {"projectID": "p", "userID": "u", "password": "w"}
