@@ -34,8 +34,7 @@ async def migrate(url: str, schemas: Sequence[str], *, roles: bool = True, wait:
     wait for another runner; MigrationRefused after it.
     """
     for schema in schemas:
-        checked_schema(schema)
-    newest_revision(ScriptDirectory.from_config(configuration()))
+        newest_revision(ScriptDirectory.from_config(configuration(schema=checked_schema(schema))))
     engine = create_async_engine(sqlalchemy_url(url), poolclass=NullPool)
     try:
         async with engine.connect() as connection:

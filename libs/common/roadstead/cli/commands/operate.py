@@ -1,6 +1,7 @@
 """doctor, migrate, rebuild: for those who run a deployment."""
 
 import asyncio
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -33,9 +34,9 @@ def doctor(form: FormOption = Form.TABLE) -> None:
         raise typer.Exit(1)
 
 
-def chosen_services(given: list[str] | None) -> list[str]:
-    """Names of services; UserError for one that is not installed."""
-    known = list(service_modules())
+def chosen_services(given: list[str] | None, *, also: Sequence[str] = ()) -> list[str]:
+    """Names of services, and of `also`; UserError for one that is not installed."""
+    known = [*service_modules(), *also]
     unknown = [name for name in given or () if name not in known]
     if unknown:
         raise UserError(f"there is no service {', '.join(unknown)}; installed are {', '.join(known)}", 2)
@@ -48,9 +49,9 @@ def migrate(service: ServicesOption = None) -> None:
     Example: roadstead migrate
     """
     from roadstead.store.migrate import migrate as migrate_schemas
-    from roadstead.store.postgres.revisions import MigrationRefused
+    from roadstead.store.postgres.revisions import MigrationRefused, own_migrations
 
-    names = chosen_services(service)
+    names = chosen_services(service, also=sorted(own_migrations()))
     url = chosen.context().need_database()
     try:
         asyncio.run(migrate_schemas(url, names))

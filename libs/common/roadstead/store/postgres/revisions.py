@@ -2,6 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,26 @@ class MigrationRefused(RuntimeError):
     """The revisions or the database are in a state that a person must look at."""
 
 
+@cache
+def own_migrations() -> dict[str, Path]:
+    """Folders of migrations by schema, for schemas that are no service's store.
+
+    A distribution declares them in the entry point group `roadstead.migrations`: the schema's name, and the package in which
+    `env.py` lies (it is told connection and schema as ours is).
+    """
+    found = {}
+    for entry in entry_points(group="roadstead.migrations"):
+        package = find_spec(entry.value)
+        if package is not None and package.origin is not None:
+            found[entry.name] = Path(package.origin).parent
+    return found
+
+
 def configuration(connection: Connection | None = None, schema: str | None = None) -> Config:
     """Alembic's settings; `env.py` takes connection and schema from the attributes."""
+    folder = own_migrations().get(schema or "", MIGRATIONS)
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     config.attributes["schema"] = schema
@@ -40,15 +58,15 @@ def newest_revision(scripts: ScriptDirectory) -> str:
 
 
 @cache
-def known_revisions() -> tuple[str, frozenset[str]]:
+def known_revisions(schema: str | None = None) -> tuple[str, frozenset[str]]:
     """The newest revision, and all that lead to it."""
-    scripts = ScriptDirectory.from_config(configuration())
+    scripts = ScriptDirectory.from_config(configuration(schema=schema))
     return newest_revision(scripts), frozenset(s.revision for s in scripts.walk_revisions())
 
 
 async def check_revision(fetch: Callable[..., Awaitable[list[Any]]], schema: str) -> None:
     """SchemaBehind unless the schema is at this program's revision or at one that it does not know (a newer program's)."""
-    newest, known = known_revisions()
+    newest, known = known_revisions(schema)
     table = f"{checked_schema(schema)}.alembic_version"
     found = await fetch("SELECT to_regclass($1) IS NOT NULL AS made", table)
     if not found[0]["made"]:

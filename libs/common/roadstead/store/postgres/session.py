@@ -8,7 +8,7 @@ because an operation decides from what it reads, and a rule it applies has no ou
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import asyncpg
@@ -118,9 +118,21 @@ class Transaction:
 
 
 class Session:
-    """A pool of at most `size` connections.  `patience` (seconds) bounds how long a lost database is waited for."""
+    """A pool of at most `size` connections.  `patience` (seconds) bounds how long a lost database is waited for.
 
-    def __init__(self, url: str, *, size: int, patience: float, role: str | None, application: str) -> None:
+    settings: of the server, for every connection; those that are not given are the store's (`PLANNER`, the lock's time-out).
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        size: int,
+        patience: float,
+        role: str | None,
+        application: str,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self._url = driver_url(url)
         self._size = size
         self._patience = patience
@@ -130,6 +142,7 @@ class Session:
             "lock_timeout": f"{LOCK_TIMEOUT * 1000:.0f}",
             "idle_in_transaction_session_timeout": f"{STATEMENT_TIMEOUT * 1000:.0f}",
             **PLANNER,
+            **(settings or {}),
             **({"role": role} if role else {}),
         }
         self._pool: Any = None

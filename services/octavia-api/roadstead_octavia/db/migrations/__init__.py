@@ -1,0 +1,1 @@
+"""Alembic's folder for the schema `octavia`: `versions` holds the revisions, oldest first by their number."""
