@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the broker's configuration: users, their keys and rights, limits.
 
-    generate.py DIRECTORY [--tenant NAME:REGION:PROJECT[,PROJECT...]]... [--operator NAME]... [--tls CERTIFICATE:KEY]
-                          [--cluster NAME=HOST:PORT[,HOST:PORT...]]
+    generate.py DIRECTORY [--tenant NAME:REGION:PROJECT[,PROJECT...]]... [--operator NAME]... [--provider NAME]...
+                          [--tls CERTIFICATE:KEY] [--cluster NAME=HOST:PORT[,HOST:PORT...]]
 
 In DIRECTORY: `roadstead.conf`, and under `keys/` one seed a user (mode 0600), which that user logs in with
 (ROADSTEAD_NATS_NKEY_SEED_FILE). Seeds that are there already are kept, so it can be run again for one more tenant;
@@ -23,10 +23,14 @@ from roadstead.bus.rights import (
     SERVICES,
     Rights,
     as_configuration,
+    octavia_rights,
     operator_rights,
+    provider_rights,
+    provider_user,
     service_rights,
     tenant_rights,
 )
+from roadstead.subjects import OCTAVIA_API
 
 NAME = re.compile(r"^[A-Za-z0-9_-]{1,48}$")
 LISTEN = "0.0.0.0:4222"
@@ -107,9 +111,16 @@ def tenant_of(text: str) -> tuple[str, str, list[str]]:
     return parts[0], parts[1], projects
 
 
-def users_of(keys: Path, tenants: list[str], operators: list[str]) -> list[User]:
+def users_of(
+    keys: Path, tenants: list[str], operators: list[str], providers: list[str] | None = None
+) -> list[User]:
     """Every user with its key.  BadArgument for a name that is taken or cannot be."""
     wanted: list[tuple[str, str, Rights]] = [(name, "service", service_rights(name)) for name in SERVICES]
+    wanted.append((OCTAVIA_API, "service", octavia_rights()))
+    for name in providers or []:
+        if not NAME.match(name):
+            raise BadArgument(f"--provider {name}: letters, digits, _ and - only")
+        wanted.append((provider_user(name), "load balancing provider", provider_rights(name)))
     for name in operators:
         if not NAME.match(name):
             raise BadArgument(f"--operator {name}: letters, digits, _ and - only")
@@ -132,6 +143,9 @@ def main() -> int:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--tenant", action="append", default=[], metavar="NAME:REGION:PROJECT")
     parser.add_argument("--operator", action="append", default=[], metavar="NAME")
+    parser.add_argument(
+        "--provider", action="append", default=[], metavar="NAME", help="a load balancing provider's user"
+    )
     parser.add_argument("--listen", default=LISTEN)
     parser.add_argument("--sync-interval", default="2m", help='"always": every message is synced; slower')
     parser.add_argument("--tls", metavar="CERTIFICATE:KEY")
@@ -140,7 +154,7 @@ def main() -> int:
     keys = given.directory / "keys"
     keys.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
-        users = users_of(keys, given.tenant, given.operator or ["operator"])
+        users = users_of(keys, given.tenant, given.operator or ["operator"], given.provider)
     except BadArgument as error:
         sys.stderr.write(f"generate: {error}\n")
         return 2

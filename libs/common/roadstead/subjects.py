@@ -138,6 +138,20 @@ def rpc_subject(service: str, *rest: str) -> str:
     return ".".join(("rpc", service, *rest))
 
 
+def provider_call_subject(provider: str, noun: str, verb: str) -> str:
+    """Where a load balancing provider's work lies, e.g. `provider.ovn.call.listener.create`."""
+    return f"provider.{provider}.call.{noun}.{verb}"
+
+
+def provider_report_subject(provider: str, what: str) -> str:
+    """`what`: result, status or statistics."""
+    return f"provider.{provider}.{what}"
+
+
+def provider_rpc_subject(provider: str, *rest: str) -> str:
+    return ".".join(("rpc", "provider", provider, *rest))
+
+
 def template(subject: str) -> str:
     """The subject with its ids replaced by names, for metrics and spans."""
     parts = subject.split(".")
@@ -150,7 +164,15 @@ def template(subject: str) -> str:
         return "credential.<region>.<identity>"
     if parts[0] == "dlq":
         return f"dlq.{parts[1]}.<key>" if len(parts) > 1 else "dlq"
+    if parts[0] == "provider" and len(parts) >= 3:
+        return f"provider.<provider>.{parts[2] if parts[2] in PROVIDER_WORDS else 'other'}"
+    if parts[:2] == ["rpc", "provider"] and len(parts) > 3:
+        return ".".join(["rpc", "provider", "<provider>", *parts[3:]])
     return ".".join(parts) if parts[0] == "rpc" else parts[0]
+
+
+PROVIDER_REPORTS = ("result", "status", "statistics")
+PROVIDER_WORDS = ("call", *PROVIDER_REPORTS)
 
 
 class Keep(StrEnum):
@@ -187,6 +209,7 @@ class StreamSettings:
 
 
 MAX_SPEC_BYTES = 256 * 1024
+MAX_TREE_BYTES = 512 * 1024  # of a load balancer's tree in a provider call, and of a page of trees
 
 STREAMS: dict[str, StreamSettings] = {
     s.name: s
@@ -196,6 +219,19 @@ STREAMS: dict[str, StreamSettings] = {
         StreamSettings("STATUS", ("status.>",), 16, 0, 2048 * MIB, MIB),
         StreamSettings("HISTORY", ("decided.>", "acted.>"), -1, 7 * DAY, 1024 * MIB, MIB),
         StreamSettings("CREDENTIAL", ("credential.>",), 2, 0, 128 * MIB, MIB),
+        # A call that nobody took for a day is of no use: its operation has ended long ago, and a provider that comes back asks for
+        # the trees.
+        StreamSettings(
+            "PROVIDER_CALLS", ("provider.*.call.>",), -1, DAY, 512 * MIB, MIB, keep=Keep.WORK_QUEUE
+        ),
+        StreamSettings(
+            "PROVIDER_REPORTS",
+            tuple(provider_report_subject("*", what) for what in PROVIDER_REPORTS),
+            -1,
+            7 * DAY,
+            512 * MIB,
+            MIB,
+        ),
         StreamSettings("DLQ", ("dlq.>",), -1, 30 * DAY, 512 * MIB, 2 * MIB),
     )
 }
@@ -219,8 +255,23 @@ STRAYS_TO = "identity"
 STRAYS = ConsumerSettings("SPEC", f"{STRAYS_TO}-strays", ("spec.>",), headers_only=True)
 
 
+OCTAVIA_API = "octavia-api"
+REPORTS = ConsumerSettings(
+    "PROVIDER_REPORTS",
+    f"{OCTAVIA_API}-reports",
+    tuple(provider_report_subject("*", what) for what in PROVIDER_REPORTS),
+)
+
+
+def provider_calls(provider: str) -> ConsumerSettings:
+    """The work queue of one provider, shared by its replicas."""
+    return ConsumerSettings("PROVIDER_CALLS", f"provider-{provider}", (f"provider.{provider}.call.>",))
+
+
 def consumers_of(service: str) -> tuple[ConsumerSettings, ...]:
-    """The durable consumers that `service` binds: specs (and observations) of the kinds it owns."""
+    """The durable consumers that `service` binds: specs (and observations) of the kinds it owns; a provider's are `provider_calls`."""
+    if service == OCTAVIA_API:
+        return (REPORTS,)
     kinds = [kind for kind, owner in OWNERS.items() if owner == service]
     if not kinds:
         return ()

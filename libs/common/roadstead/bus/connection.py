@@ -9,7 +9,7 @@ import asyncio
 import secrets
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,10 +53,20 @@ def label(subject: str) -> str:
 
 def stream_of(subject: str) -> str:
     """The stream that keeps a subject.  KeyError for one that none keeps."""
-    return _STREAMS[subject.partition(".")[0]]
+    tokens = subject.split(".")
+    for stream in STREAMS.values():
+        if any(_matches(pattern.split("."), tokens) for pattern in stream.subjects):
+            return stream.name
+    raise KeyError(subject)
 
 
-_STREAMS = {pattern.partition(".")[0]: s.name for s in STREAMS.values() for pattern in s.subjects}
+def _matches(pattern: Sequence[str], tokens: Sequence[str]) -> bool:
+    if pattern[-1] == ">":
+        pattern = pattern[:-1]
+        if len(tokens) <= len(pattern):
+            return False
+        tokens = tokens[: len(pattern)]
+    return len(tokens) == len(pattern) and all(p in ("*", t) for p, t in zip(pattern, tokens, strict=True))
 
 
 @dataclass(frozen=True)
@@ -337,10 +347,13 @@ class Bus:
 
     # ------------------------------------------------------------ requests
 
-    async def request(self, subject: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Another service's reply.  RequestFailed when none came within `request_timeout`, or nobody is there for a second."""
+    async def request(
+        self, subject: str, payload: Mapping[str, Any], *, within: float | None = None
+    ) -> Mapping[str, Any]:
+        """Another service's reply.  RequestFailed when none came within that time (seconds; `request_timeout` unless given), or nobody
+        is there for a second."""
         began = time.monotonic()
-        ends = began + self.options.request_timeout
+        ends = began + (within or self.options.request_timeout)
         body = dump(dict(payload))
         with self.tracing.span(f"request {label(subject)}", kind=SpanKind.CLIENT):
             headers = self.tracing.headers()

@@ -8,7 +8,18 @@ because whoever may listen to another one's inbox reads their replies.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from roadstead.subjects import OWNERS, STREAMS, consumers_of
+from roadstead.subjects import (
+    OCTAVIA_API,
+    OWNERS,
+    PROVIDER_REPORTS,
+    REPORTS,
+    STREAMS,
+    ConsumerSettings,
+    consumers_of,
+    provider_calls,
+    provider_report_subject,
+    provider_rpc_subject,
+)
 
 SERVICES = tuple(dict.fromkeys([*OWNERS.values(), "monitor"]))
 INVENTORIES = {
@@ -77,15 +88,50 @@ def _reading(service: str, owns: bool) -> list[str]:
             f"$JS.API.STREAM.MSG.GET.{stream}",
         ]
     for consumer in consumers_of(service):
-        place = f"{consumer.stream}.{consumer.durable}"
-        found += [
-            f"$JS.API.CONSUMER.CREATE.{place}",
-            f"$JS.API.CONSUMER.CREATE.{place}.>",
-            f"$JS.API.CONSUMER.INFO.{place}",
-            f"$JS.API.CONSUMER.MSG.NEXT.{place}",
-            f"$JS.ACK.{place}.>",
-        ]
+        found += _consuming(consumer)
     return list(dict.fromkeys(found))
+
+
+def _consuming(consumer: ConsumerSettings) -> list[str]:
+    """What making and reading one durable consumer takes."""
+    place = f"{consumer.stream}.{consumer.durable}"
+    return [
+        f"$JS.API.CONSUMER.CREATE.{place}",
+        f"$JS.API.CONSUMER.CREATE.{place}.>",
+        f"$JS.API.CONSUMER.INFO.{place}",
+        f"$JS.API.CONSUMER.MSG.NEXT.{place}",
+        f"$JS.ACK.{place}.>",
+    ]
+
+
+def octavia_rights() -> Rights:
+    """Of the Octavia API: it asks every provider, hands out their work and hears their reports; it owns no kind of resource."""
+    publish = ["provider.*.call.>", provider_rpc_subject("*", "check"), provider_rpc_subject("*", "ask", "*")]
+    for stream in STREAMS:
+        publish += [f"$JS.API.STREAM.{verb}.{stream}" for verb in ("INFO", "CREATE", "UPDATE")]
+    publish += [f"dlq.{OCTAVIA_API}.>", *_consuming(REPORTS)]
+    answers = tuple(provider_rpc_subject("*", verb) for verb in ("status", "statistics", "get", "tree"))
+    inbox = inbox_of(OCTAVIA_API)
+    return Rights(tuple(publish), (*answers, f"rpc.{OCTAVIA_API}.>", f"{inbox}.>"), replies=True, inbox=inbox)
+
+
+def provider_user(provider: str) -> str:
+    return f"provider-{provider}"
+
+
+def provider_rights(provider: str) -> Rights:
+    """Of one load balancing provider: its own work, reports and requests, and nobody else's."""
+    calls = provider_calls(provider)
+    publish = [provider_report_subject(provider, what) for what in PROVIDER_REPORTS]
+    publish += [provider_rpc_subject(provider, verb) for verb in ("status", "statistics", "get", "tree")]
+    publish += [f"$JS.API.STREAM.INFO.{calls.stream}", *_consuming(calls)]
+    inbox = inbox_of(provider_user(provider))
+    subscribe = (
+        provider_rpc_subject(provider, "check"),
+        provider_rpc_subject(provider, "ask", "*"),
+        f"{inbox}.>",
+    )
+    return Rights(tuple(publish), subscribe, replies=True, inbox=inbox)
 
 
 def tenant_rights(user: str, region: str, projects: Sequence[str]) -> Rights:

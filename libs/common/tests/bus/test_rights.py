@@ -86,7 +86,12 @@ def secured(server_directory: Path) -> Iterator[Secured]:
     folder = server_directory / "secured"
     command = [sys.executable, str(GENERATE), str(folder)]
     tenants = ["--tenant", f"alice:{REGION}:{PROJECT}", "--tenant", f"bob:{REGION}:{OTHER}"]
-    subprocess.run([*command, *tenants], check=True, timeout=60, capture_output=True)
+    subprocess.run(
+        [*command, *tenants, "--provider", "ovn", "--provider", "noop"],
+        check=True,
+        timeout=60,
+        capture_output=True,
+    )
     os.environ["NATS_SERVER_NAME"] = "secured"
     server = NatsServer(folder / "server", config=folder / "roadstead.conf", die_with_parent=True)
     server.start()
@@ -250,6 +255,43 @@ async def test_only_identity_hands_out_credentials(secured: Secured) -> None:
         async with secured.user(name) as login:
             allowed = await login.may_publish(f"credential.{REGION}.{new_id()}")
             assert allowed is (name == "identity"), name
+
+
+async def test_the_octavia_api_asks_providers_and_hands_out_their_work(secured: Secured) -> None:
+    async with secured.user("octavia-api") as api:
+        for subject in ("provider.ovn.call.pool.create", "rpc.provider.ovn.check", "rpc.provider.ovn.ask.x"):
+            assert await api.may_publish(subject), subject
+        assert await api.may_subscribe("rpc.provider.*.tree")
+        for subject in ("provider.ovn.status", f"spec.{REGION}.{PROJECT}.volume.x", "rpc.provider.ovn.tree"):
+            assert not await api.may_publish(subject), subject
+        assert not await api.may_subscribe("rpc.provider.ovn.check")
+
+
+async def test_a_provider_does_its_own_work_and_nobody_elses(secured: Secured) -> None:
+    from roadstead.bus.streams import consumer_config, ensure_streams
+    from roadstead.subjects import provider_calls
+
+    async with secured.user("octavia-api") as api:
+        await ensure_streams(api.client.jetstream(), ())
+    async with secured.user("provider-ovn") as provider:
+        js = provider.client.jetstream()
+        mine = provider_calls("ovn")
+        await js.add_consumer(mine.stream, consumer_config(mine))
+        for subject in ("provider.ovn.result", "provider.ovn.status", "rpc.provider.ovn.tree"):
+            assert await provider.may_publish(subject), subject
+        assert await provider.may_subscribe("rpc.provider.ovn.check")
+        assert provider.refused == []
+        for subject in (
+            "provider.noop.result",
+            "provider.ovn.call.pool.create",
+            "rpc.provider.noop.tree",
+            "rpc.provider.ovn.check",
+            "$JS.API.CONSUMER.MSG.NEXT.PROVIDER_CALLS.provider-noop",
+            "$JS.API.STREAM.DELETE.PROVIDER_CALLS",
+        ):
+            assert not await provider.may_publish(subject), subject
+        for subject in ("rpc.provider.noop.check", "rpc.provider.ovn.tree", "provider.noop.>", "spec.>"):
+            assert not await provider.may_subscribe(subject), subject
 
 
 @pytest.mark.parametrize(
