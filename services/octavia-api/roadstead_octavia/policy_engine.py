@@ -79,7 +79,7 @@ class PolicyEngine:
         try:
             fresh = {mode: _Mode(mode, self._file) for mode in self._modes}
         except BadPolicy as error:
-            log.error("the policy file was not taken", reason=str(error))
+            log.warning("the policy file was not taken", reason=str(error))
             self._stamp = stamp
             return False
         self._stamp, self._modes = stamp, fresh
@@ -175,7 +175,7 @@ def _enforcer(mode: Mode, file: Path | None) -> policy.Enforcer:
         made.load_rules(force_reload=True)
         made.check_rules(raise_on_violation=True)
     except policy.InvalidDefinitionError as error:
-        raise BadPolicy(f"{file}: rules that name no rule, or themselves: {', '.join(error.names)}") from None
+        raise BadPolicy(f"{file}: a rule names one that there is not, or itself: {error}") from None
     except (ValueError, OSError, cfg.ConfigFilesPermissionDeniedError) as error:
         raise BadPolicy(f"{file}: {error}") from None
     made.use_conf = False  # from here on only `reload` looks at files

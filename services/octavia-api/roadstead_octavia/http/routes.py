@@ -70,8 +70,8 @@ def _crud(
     """The five usual operations.  more: rules beside post and put that depend on the body."""
     item = f"{path}/{{{key}}}"
     read = (f"{rule}:get_all-global", f"{rule}:get_all") if is_global else (f"{rule}:get_all",)
-    post, put = (f"{rule}:post", *(f"{rule}:post:{m}" for m in more)), (f"{rule}:put",)
-    put += tuple(f"{rule}:put:{m}" for m in more)
+    post = (f"{rule}:post", *(f"{rule}:post:{m}" for m in more))
+    put = (f"{rule}:put", *(f"{rule}:put:{m}" for m in more))
     yield Route(f"{resource}.list", "GET", path, 200, read, arguments=ANY, parent=parent)
     yield Route(f"{resource}.create", "POST", path, 201, post, takes="POST", parent=parent)
     yield Route(f"{resource}.show", "GET", item, 200, (f"{rule}:get_one",), arguments=ANY, parent=parent)
