@@ -21,6 +21,7 @@ WIDTH, HEIGHT, COLUMNS = 12, 8, 24
 # Rows by the beginning of a metric's name, in the order in which a person looks.
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Passes", ("roadstead_pass", "roadstead_due", "roadstead_provisioned")),
+    ("Servers", ("roadstead_server", "roadstead_sweep")),
     ("Cloud requests", ("openstack_",)),
     ("Requests", ("roadstead_request",)),
     ("Messages", ("roadstead_message", "roadstead_dead", "roadstead_publish", "roadstead_consumer")),

@@ -23,6 +23,7 @@ from roadstead.store.api import Store
 
 HIDE_OUTGOING = 15.0  # seconds for which what a relay took is its own; a killed one's messages wait that long
 
+from roadstead.telemetry.metrics import Meters
 
 @dataclass(frozen=True)
 class Service:
@@ -65,6 +66,7 @@ class Platform:
     seed: int | None = None
     outbox_prefix: str = "outbox"
     facts: Mapping[str, Any] = field(
+    meters: Meters | None = None  # for figures of a service's own
         default_factory=dict
     )  # settings that kinds read from their pass's extras
 

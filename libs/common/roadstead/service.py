@@ -203,6 +203,7 @@ class Process:
             owner=f"{self.service.name}-{settings.replica}",
             max_passes=settings.max_passes,
             watcher=PassWatcher(self.meters, self.tracing),
+            meters=self.meters,
             outbox_prefix=f"outbox-{self.service.name}",
             facts={
                 "create_attempts": settings.create_attempts,

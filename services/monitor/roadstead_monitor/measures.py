@@ -1,4 +1,4 @@
-"""Numbers of a sweep as plain data; whoever exports metrics takes them from here (behaviour.md section 11).
+"""Numbers of a sweep as plain data; `export.py` makes metrics of them (behaviour.md section 11).
 
 The gauge is made anew from each sweep's successfully read servers, so that what was not read is absent, not stale (REF-063).  The
 two durations of a server are taken once, when it first runs.
@@ -17,9 +17,6 @@ from roadstead.reconcile.views import StatusView
 from roadstead_monitor.facts import Facts
 
 log = structlog.get_logger("roadstead.monitor")
-
-PROVISIONING_BUCKETS = (5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0)
-SCHEDULING_BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 
 
 @dataclass(frozen=True)

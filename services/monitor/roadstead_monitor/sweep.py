@@ -50,7 +50,7 @@ def projects_of(directory: Directory) -> list[Project]:
     """Every project with servers that are not under deletion, in a stable order."""
     found: dict[tuple[str, str], list[StatusView]] = {}
     for view in directory.of_kind("server"):
-        identity = _identity_of(view, directory)
+        identity = identity_of(view, directory)
         if not view.deleting and identity is not None:
             found.setdefault((view.key.region, identity), []).append(view)
     return [
@@ -59,7 +59,7 @@ def projects_of(directory: Directory) -> list[Project]:
     ]
 
 
-def _identity_of(view: StatusView, directory: Directory) -> str | None:
+def identity_of(view: StatusView, directory: Directory) -> str | None:
     """The server's own word, else its network's (whose identity may be a hidden one)."""
     own = view.metadata.get("identityId")
     if own:
@@ -74,7 +74,7 @@ class Sweeper:
 
     def __init__(self, cloud: Cloud, directory: Directory, publisher: Publisher) -> None:
         self._cloud = cloud
-        self._directory = directory
+        self.directory = directory
         self._publisher = publisher
         self._told: set[str] = set()  # servers whose fault was looked at since they last read well
         self.measures = Measures()
@@ -83,7 +83,7 @@ class Sweeper:
         """Every project of our shards once; `name` marks the sweep in its observations."""
         swept = Swept()
         regions: dict[str, list[Project]] = {}
-        for project in projects_of(self._directory):
+        for project in projects_of(self.directory):
             if shard_of(project.region, project.identity, shards) in mine:
                 regions.setdefault(project.region, []).append(project)
         await asyncio.gather(*(self._region(name, projects, swept) for projects in regions.values()))
@@ -131,7 +131,7 @@ class Sweeper:
                 swept.unsent += 1
 
     def _count(self, project: Project, compared: Compared) -> None:
-        region = self._directory.get("region", project.region)
+        region = self.directory.get("region", project.region)
         region_name = str(region.metadata.get("name") or "") if region is not None else ""
         for view, listed, facts in compared.read:
             self.measures.read(view, listed, facts, region_name)

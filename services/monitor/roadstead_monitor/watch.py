@@ -6,9 +6,13 @@ import structlog
 
 from roadstead.assembly import Assembly
 from roadstead.clock import Clock, iso
+from roadstead.reconcile.views import StatusView
 from roadstead.store.api import Store
-from roadstead_monitor.shards import DOCUMENT, leave, take
-from roadstead_monitor.sweep import Sweeper, Swept
+from roadstead.telemetry.metrics import Meters
+from roadstead_monitor.export import export
+from roadstead_monitor.shards import DOCUMENT, leave, shard_of, take
+from roadstead_monitor.sweep import Sweeper, Swept, identity_of
+from roadstead_monitor.transitions import Transitions
 
 log = structlog.get_logger("roadstead.monitor")
 
@@ -20,9 +24,18 @@ class Watch:
     """Runs until cancelled.  period: seconds between the beginnings of two sweeps."""
 
     def __init__(
-        self, sweeper: Sweeper, store: Store, clock: Clock, *, owner: str, period: float, shards: int = SHARDS
+        self,
+        sweeper: Sweeper,
+        store: Store,
+        clock: Clock,
+        *,
+        owner: str,
+        period: float,
+        shards: int = SHARDS,
+        meters: Meters | None = None,
     ) -> None:
         self.sweeper = sweeper
+        self._meters = meters
         self._store = store
         self._clock = clock
         self._owner = owner
@@ -66,9 +79,17 @@ class Watch:
         if not self.mine:
             await self.keep_once()
         name = f"{self._owner}/{iso(self._clock.now())}"
+        began = self._clock.monotonic()
         self.last = await self.sweeper.sweep(name, self._shards, self.mine)
+        if self._meters is not None:
+            export(self.sweeper.measures, self.last, self._clock.monotonic() - began, self._meters)
         log.info("swept", **vars(self.last))
         return self.last
+
+    def is_mine(self, view: StatusView) -> bool:
+        """Whether the server's project is in a shard of ours now."""
+        identity = identity_of(view, self.sweeper.directory)
+        return identity is not None and shard_of(view.key.region, identity, self._shards) in self.mine
 
 
 def install(assembly: Assembly) -> None:
@@ -76,7 +97,13 @@ def install(assembly: Assembly) -> None:
     platform = assembly.platform
     sweeper = Sweeper(platform.cloud, assembly.directory, platform.broker)
     watch = Watch(
-        sweeper, platform.store, platform.clock, owner=platform.owner, period=platform.durations.sweep
+        sweeper,
+        platform.store,
+        platform.clock,
+        owner=platform.owner,
+        period=platform.durations.sweep,
+        meters=platform.meters,
     )
+    assembly.handlers.on_status.append(Transitions(watch.is_mine).heard)
     assembly.extras["watch"] = watch
     assembly.jobs += [watch.keep_shards, watch.sweep_for_ever]

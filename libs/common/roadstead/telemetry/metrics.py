@@ -1,6 +1,6 @@
 """Every metric as data: the registry, the tests and the dashboards are made from this one table."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -73,6 +73,31 @@ METRICS: tuple[Metric, ...] = (
         "roadstead_task_restarts_total", C, "Background tasks that failed and were started again", ("task",)
     ),
     Metric(
+        "roadstead_servers",
+        G,
+        "Servers that the last sweep read, by state",
+        ("state", "region", "region_name", "flavor", "flavor_name"),
+    ),
+    Metric(
+        "roadstead_server_provisioning_seconds",
+        H,
+        "From the accepted spec of a server to its first boot",
+        (),
+        "s",
+        (5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600),
+    ),
+    Metric(
+        "roadstead_server_scheduling_seconds",
+        H,
+        "From the accepted spec of a server to Nova's record of it",
+        (),
+        "s",
+        (1, 2, 5, 10, 20, 30, 60, 120, 300),
+    ),
+    Metric("roadstead_sweep_seconds", H, "Time a sweep of the monitor took", (), "s", LONG),
+    Metric("roadstead_sweep_projects_total", C, "Projects swept, by outcome", ("outcome",)),
+    Metric("roadstead_sweep_observations_total", C, "Observations of a sweep, by outcome", ("outcome",)),
+    Metric(
         "openstack_api_requests_total",
         C,
         "Requests to OpenStack; status 0: no answer",
@@ -132,6 +157,13 @@ class Meters:
     def put(self, name: str, value: float, /, **labels: str) -> None:
         """Set a gauge."""
         self._of(name, labels).set(value)
+
+    def refill(self, name: str, rows: Iterable[tuple[Mapping[str, str], float]], /) -> None:
+        """Set a gauge to these values by their labels and forget all others, so that nothing stale is shown."""
+        self._made[name].clear()
+        self._labelled = {key: child for key, child in self._labelled.items() if key[0] != name}
+        for labels, value in rows:
+            self.put(name, value, **labels)
 
     def value(self, name: str, /, **labels: str) -> float:
         """What is shown for a counter or gauge now; 0 when it never moved."""

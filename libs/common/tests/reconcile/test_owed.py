@@ -166,6 +166,7 @@ def test_every_service_makes_up_for_what_it_owes() -> None:
     clock = SystemClock()
     platform = Platform(MemoryStore(clock), None, Nobody(), Keyring(), Sealer([KEY]), clock)  # type: ignore[arg-type]  # no call is made
     assembly = assemble(Service("compute", kinds=(), follows=()), platform)
-    (job,) = [job() for job in assembly.jobs]
-    assert getattr(job, "__qualname__", "") == "Owed.run"
-    job.close()  # type: ignore[attr-defined]  # a coroutine
+    jobs = [job() for job in assembly.jobs]
+    assert "Owed.run" in [getattr(job, "__qualname__", "") for job in jobs]
+    for job in jobs:
+        job.close()  # type: ignore[attr-defined]  # a coroutine
