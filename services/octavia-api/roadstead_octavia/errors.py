@@ -100,7 +100,7 @@ class ApiError(Exception):
         return "Client" if 400 <= self.status < 500 else "Server"
 
 
-def refuse(name: str, **values: Any) -> ApiError:
+def refuse(name: str, /, **values: Any) -> ApiError:
     """The error of that row of TEXTS with its values filled in; raise it."""
     status, text = TEXTS[name]
     return ApiError(status, text % values if values else text, name)

@@ -1,0 +1,1 @@
+"""Amphorae: machines of the amphora provider; rows that an import brought."""

@@ -1,0 +1,1 @@
+"""Availability zones, known by their names."""

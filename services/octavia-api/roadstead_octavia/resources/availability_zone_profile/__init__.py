@@ -1,0 +1,1 @@
+"""Availability zone profiles: settings that a provider understands, as JSON text."""

@@ -1,0 +1,1 @@
+"""Flavors: named choices of a flavor profile."""

@@ -1,0 +1,1 @@
+"""Flavor profiles: settings that a provider understands, as JSON text."""

@@ -1,0 +1,1 @@
+"""Health monitors: how members of a pool are checked."""

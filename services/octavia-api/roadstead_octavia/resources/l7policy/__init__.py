@@ -1,0 +1,1 @@
+"""L7 policies: what happens to requests that match all rules."""

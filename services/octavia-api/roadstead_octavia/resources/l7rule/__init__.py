@@ -1,0 +1,1 @@
+"""L7 rules: conditions of a policy."""

@@ -1,0 +1,1 @@
+"""Listeners: where traffic comes in."""

@@ -1,0 +1,1 @@
+"""Members: what traffic goes to."""

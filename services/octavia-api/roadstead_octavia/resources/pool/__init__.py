@@ -1,0 +1,1 @@
+"""Pools: groups of members with one way of spreading traffic."""

@@ -1,0 +1,1 @@
+"""Providers: what this deployment can load balance with."""

@@ -1,0 +1,1 @@
+"""Quotas: how many objects of each kind a project may have."""
