@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from roadstead_octavia.db.port import Row, Tree
 
 Model = dict[str, Any]
@@ -44,7 +46,7 @@ class Secrets:
 NO_SECRETS = Secrets()
 
 # Fields of each model as (field, column), in the model's own order; relations are added by the functions below.
-_LOAD_BALANCER = (
+LOAD_BALANCER_FIELDS = (
     ("admin_state_up", "enabled"),
     ("description", "description"),
     ("loadbalancer_id", "id"),
@@ -52,14 +54,14 @@ _LOAD_BALANCER = (
     ("project_id", "project_id"),
     ("availability_zone", "availability_zone"),
 )
-_VIP = (
+VIP_FIELDS = (
     ("vip_address", "ip_address"),
     ("vip_network_id", "network_id"),
     ("vip_port_id", "port_id"),
     ("vip_subnet_id", "subnet_id"),
     ("vip_qos_policy_id", "qos_policy_id"),
 )
-_LISTENER = (
+LISTENER_FIELDS = (
     ("admin_state_up", "enabled"),
     ("connection_limit", "connection_limit"),
     ("default_pool_id", "default_pool_id"),
@@ -86,7 +88,7 @@ _LISTENER = (
     ("hsts_include_subdomains", "hsts_include_subdomains"),
     ("hsts_preload", "hsts_preload"),
 )
-_POOL = (
+POOL_FIELDS = (
     ("admin_state_up", "enabled"),
     ("description", "description"),
     ("lb_algorithm", "lb_algorithm"),
@@ -103,7 +105,7 @@ _POOL = (
     ("tls_ciphers", "tls_ciphers"),
     ("alpn_protocols", "alpn_protocols"),
 )
-_MEMBER = (
+MEMBER_FIELDS = (
     ("address", "ip_address"),
     ("admin_state_up", "enabled"),
     ("member_id", "id"),
@@ -118,7 +120,7 @@ _MEMBER = (
     ("project_id", "project_id"),
     ("vnic_type", "vnic_type"),
 )
-_HEALTH_MONITOR = (
+HEALTH_MONITOR_FIELDS = (
     ("admin_state_up", "enabled"),
     ("delay", "delay"),
     ("expected_codes", "expected_codes"),
@@ -135,7 +137,7 @@ _HEALTH_MONITOR = (
     ("domain_name", "domain_name"),
     ("project_id", "project_id"),
 )
-_L7POLICY = (
+L7POLICY_FIELDS = (
     ("action", "action"),
     ("admin_state_up", "enabled"),
     ("description", "description"),
@@ -149,7 +151,7 @@ _L7POLICY = (
     ("redirect_http_code", "redirect_http_code"),
     ("project_id", "project_id"),
 )
-_L7RULE = (
+L7RULE_FIELDS = (
     ("admin_state_up", "enabled"),
     ("compare_type", "compare_type"),
     ("invert", "invert"),
@@ -163,13 +165,13 @@ _L7RULE = (
 
 # By table: the model's name, its fields, and what an update may carry beside columns.
 _MODELS: dict[str, tuple[str, tuple[tuple[str, str], ...], frozenset[str]]] = {
-    "load_balancer": ("LoadBalancer", _LOAD_BALANCER, frozenset({"vip_qos_policy_id", "vip_sg_ids"})),
-    "listener": ("Listener", _LISTENER, frozenset({"allowed_cidrs", "sni_container_refs"})),
-    "pool": ("Pool", _POOL, frozenset({"session_persistence"})),
-    "member": ("Member", _MEMBER, frozenset()),
-    "health_monitor": ("HealthMonitor", _HEALTH_MONITOR, frozenset()),
-    "l7policy": ("L7Policy", _L7POLICY, frozenset()),
-    "l7rule": ("L7Rule", _L7RULE, frozenset()),
+    "load_balancer": ("LoadBalancer", LOAD_BALANCER_FIELDS, frozenset({"vip_qos_policy_id", "vip_sg_ids"})),
+    "listener": ("Listener", LISTENER_FIELDS, frozenset({"allowed_cidrs", "sni_container_refs"})),
+    "pool": ("Pool", POOL_FIELDS, frozenset({"session_persistence"})),
+    "member": ("Member", MEMBER_FIELDS, frozenset()),
+    "health_monitor": ("HealthMonitor", HEALTH_MONITOR_FIELDS, frozenset()),
+    "l7policy": ("L7Policy", L7POLICY_FIELDS, frozenset()),
+    "l7rule": ("L7Rule", L7RULE_FIELDS, frozenset()),
 }
 _ID_FIELDS = {table: next(f for f, c in fields if c == "id") for table, (_, fields, _) in _MODELS.items()}
 _LISTS = frozenset({"tls_versions", "alpn_protocols"})  # stored as text with commas
@@ -202,11 +204,32 @@ def _row(tree: Tree, table: str, identifier: str) -> Row:
 def load_balancer(
     tree: Tree, *, flavor: Mapping[str, Any] | None = None, secrets: Secrets = NO_SECRETS
 ) -> Model:
-    """The load balancer as it stands, for updates and deletes.  flavor: the profile's data when it has a flavor."""
+    """The load balancer as it stands, for updates and deletes.  flavor: its profile's data, unless the tree holds the profile."""
     model = _load_balancer(tree, secrets)
-    if flavor is not None:
-        model["flavor"] = dict(flavor)
+    data = flavor_of(tree) if flavor is None else flavor
+    if data is not None:
+        model["flavor"] = dict(data)
     return model
+
+
+def flavor_of(tree: Tree) -> dict[str, Any] | None:
+    """The data of the load balancer's flavor, None without one."""
+    return _profile(tree, "flavor", "flavor_data", {"id": tree.load_balancer.get("flavor_id")})
+
+
+def zone_of(tree: Tree) -> dict[str, Any] | None:
+    """The data of the load balancer's availability zone, None without one."""
+    name = tree.load_balancer.get("availability_zone")
+    return _profile(tree, "availability_zone", "availability_zone_data", {"name": name})
+
+
+def _profile(tree: Tree, table: str, column: str, key: Row) -> dict[str, Any] | None:
+    for row in tree.of(table):
+        if all(row[name] == value for name, value in key.items()):
+            profile = tree.get(f"{table}_profile", row[f"{table}_profile_id"])
+            data = orjson.loads(profile[column]) if profile is not None else None
+            return data if isinstance(data, dict) else {}
+    return None
 
 
 def new_load_balancer(
@@ -219,22 +242,22 @@ def new_load_balancer(
 ) -> Model:
     """A load balancer that is being made, with all its children.
 
-    flavor, zone: the data of their profiles.  given: names of the request's body; name and description that were neither given nor
+    flavor, zone: the data of their profiles, unless the tree holds the profiles.  given: names of the request's body; name and description that were neither given nor
     set are left out.
     """
     model = _load_balancer(tree, secrets, new=True)
     for name in ("name", "description"):
         if model[name] is None and name not in given:
             del model[name]
-    model["flavor"] = dict(flavor or {})
-    model["availability_zone"] = dict(zone or {})
+    model["flavor"] = dict((flavor_of(tree) if flavor is None else flavor) or {})
+    model["availability_zone"] = dict((zone_of(tree) if zone is None else zone) or {})
     return model
 
 
 def _load_balancer(tree: Tree, secrets: Secrets, *, new: bool = False) -> Model:
     model = _plain("load_balancer", tree.load_balancer)
     vip: Row = next(iter(tree.of("vip")), {})
-    for model_field, column in _VIP:
+    for model_field, column in VIP_FIELDS:
         model[model_field] = vip.get(column)
     model["vip_sg_ids"] = [row["sg_id"] for row in tree.of("vip_security_group")]
     if additional := tree.of("additional_vip"):
