@@ -78,7 +78,8 @@ class Index:
     @cached_property
     def listeners_of_pools(self) -> Mapping[str, Sequence[str]]:
         """Listener ids by pool id: those that use it as their default pool, then those that redirect to it."""
-        default, redirecting = defaultdict(list), defaultdict(list)
+        default: dict[str, list[str]] = defaultdict(list)
+        redirecting: dict[str, list[str]] = defaultdict(list)
         for listener in self.tree.of("listener"):
             for pool in self.pools_of_listeners[listener["id"]]:
                 (default if pool == listener["default_pool_id"] else redirecting)[pool].append(listener["id"])
@@ -124,7 +125,7 @@ def _load_balancer(index: Index, row: Row) -> Shown:
         index,
         row,
         vip=vips[0] if vips else None,
-        vip_sg_ids=[group["sg_id"] for group in tree.of("vip_security_group")],
+        vip_sg_ids=sorted(group["sg_id"] for group in tree.of("vip_security_group")),
         additional_vips=list(tree.of("additional_vip")),
         listeners=_ids(tree.of("listener")),
         pools=_ids(tree.of("pool")),
@@ -137,7 +138,7 @@ def _listener(index: Index, row: Row) -> Shown:
         index,
         row,
         sni_containers=[sni["tls_container_id"] for sni in index.certificates.get(identifier, ())],
-        allowed_cidrs=[network["cidr"] for network in index.networks.get(identifier, ())],
+        allowed_cidrs=sorted(network["cidr"] for network in index.networks.get(identifier, ())),
         l7policies=_ids(index.policies.get(identifier, ())),
     )
 

@@ -98,6 +98,7 @@ class Resource:
     noun: in texts (`Load Balancer`).  table.  rule: prefix of its policy rules (`loadbalancer`).  one, many, links: root keys.
     argument: the name of the body argument in texts.  post, put: None where there is no such call.
     shown: wire name -> function of a row (with its relations) giving the value, in order of the answer.
+    optional: attributes of the answer that are left out when they are None.
     full: what of the answer differs in the answer to a graph creation, by wire name (None: left out there).
     filters: wire or model name -> column (`vip.ip_address`: a column of the VIP).  sorts: likewise.
     booleans: columns whose filter is a boolean.
@@ -117,4 +118,5 @@ class Resource:
     sorts: Mapping[str, str] = field(default_factory=dict)
     tagged: bool = False
     booleans: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
     full: Mapping[str, Callable[[Mapping[str, Any]], Any] | None] = field(default_factory=dict)

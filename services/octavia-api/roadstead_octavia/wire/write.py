@@ -21,7 +21,7 @@ def dumps(body: Any) -> bytes:
 
 def one(resource: Resource, row: Mapping[str, Any], fields: Collection[str] | None = None) -> dict[str, Any]:
     """The answer that shows one object.  fields: attributes to keep; unknown ones are ignored, None or empty keeps all."""
-    return {resource.one: _object(_shape(resource, fields), row)}
+    return {resource.one: _objects(resource, (row,), fields)[0]}
 
 
 def many(
@@ -31,8 +31,7 @@ def many(
     fields: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """The answer that lists objects.  links: to the next and the previous page; None: the list has no links."""
-    shape = _shape(resource, fields)
-    body: dict[str, Any] = {resource.many: [{name: get(row) for name, get in shape} for row in rows]}
+    body: dict[str, Any] = {resource.many: _objects(resource, rows, fields)}
     if links is not None and resource.links:
         body[resource.links] = links
     return body
@@ -58,14 +57,18 @@ def wholes(relation: str, resource: Resource) -> Callable[[Mapping[str, Any]], A
     return lambda row: [_whole_object(resource, related) for related in row[relation]]
 
 
-def _shape(resource: Resource, fields: Collection[str] | None) -> Shape:
-    if not fields:
-        return tuple(resource.shown.items())
-    return tuple((name, get) for name, get in resource.shown.items() if name in fields)
-
-
-def _object(shape: Shape, row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: get(row) for name, get in shape}
+def _objects(
+    resource: Resource, rows: Sequence[Mapping[str, Any]], fields: Collection[str] | None
+) -> list[dict[str, Any]]:
+    shape: Shape = tuple(resource.shown.items())
+    if fields:
+        shape = tuple((name, get) for name, get in shape if name in fields)
+    objects = [{name: get(row) for name, get in shape} for row in rows]
+    for name in resource.optional:
+        for found in objects:
+            if found.get(name, "") is None:
+                del found[name]
+    return objects
 
 
 def _whole_object(resource: Resource, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -202,4 +202,5 @@ RESOURCE = Resource(
         "loadbalancers": None,
     },
     tagged=True,
+    optional=frozenset(("healthmonitor_id",)),
 )
