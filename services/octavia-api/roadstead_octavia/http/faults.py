@@ -4,7 +4,6 @@ A fault (`faultcode`, `faultstring`, `debuginfo`) tells what an operation refuse
 refused on the way to it; the identity layer and the health check have their own.
 """
 
-import html
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -58,14 +57,6 @@ def fault(error: ApiError) -> Mapping[str, Any]:
 def unexpected(request_id: str) -> ApiError:
     """What a client may know of a fault of ours: the number under which the log has the rest."""
     return ApiError(500, UNEXPECTED % request_id, "Unexpected")
-
-
-def xml_fault(error: ApiError) -> bytes:
-    """The same in the form of `.xml`."""
-    text = html.escape(error.text, quote=False)
-    return (
-        f"<error><faultcode>{error.faultcode}</faultcode><faultstring>{text}</faultstring><debuginfo /></error>"
-    ).encode("utf-8", "xmlcharrefreplace")
 
 
 UNAUTHORIZED = orjson.dumps(
