@@ -32,13 +32,13 @@ def table_of(name: str) -> Table:
 def columns_of(table: str) -> tuple[str, ...]:
     """The columns of a row."""
     hidden = HIDDEN.get(table, frozenset())
-    return tuple(c.name for c in table_of(table).columns if c.name not in hidden)
+    return tuple(str(c.name) for c in table_of(table).columns if c.name not in hidden)
 
 
 @cache
 def key_of(table: str) -> tuple[str, ...]:
     """The primary key's columns."""
-    return tuple(c.name for c in table_of(table).primary_key.columns)
+    return tuple(str(c.name) for c in table_of(table).primary_key.columns)
 
 
 @cache
