@@ -1,18 +1,27 @@
 """What a client is willing to read, by its Accept header."""
 
+import re
 from functools import lru_cache
+
+
+RANGE = re.compile(r"\s*[^\s/;,]+/[^\s/;,]+\s*(;.*)?", re.DOTALL)
 
 
 @lru_cache(maxsize=256)
 def admits_json(accept: str) -> bool:
-    """Whether JSON may be answered; a header that says nothing admits everything."""
-    return not accept.strip() or quality(accept, "application/json") > 0
+    """Whether JSON may be answered."""
+    return says_nothing(accept) or quality(accept, "application/json") > 0
+
+
+def says_nothing(accept: str) -> bool:
+    """Empty, or no list of media types at all: everything is admitted."""
+    return not all(RANGE.fullmatch(part) for part in accept.split(","))
 
 
 @lru_cache(maxsize=256)
 def preferred(accept: str, offers: tuple[str, ...]) -> str | None:
     """The offer that the client likes most, the earlier one of equals; None when it takes none of them."""
-    if not accept.strip():
+    if says_nothing(accept):
         return offers[0]
     best = max(offers, key=lambda offer: quality(accept, offer))
     return best if quality(accept, best) > 0 else None
