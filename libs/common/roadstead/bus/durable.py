@@ -1,8 +1,8 @@
 """One durable consumer of a service: every message handled, acknowledged after the commit, or put aside with its reason.
 
-Messages of one subject are handled in order and those of different subjects side by side, so a slow one holds back only its own
-resource.  What fails is delivered again, later each time.  A message is put aside only for what is wrong with it: when it was
-refused, or failed five times while database and broker were well (architecture.md section 3.11).
+Messages of one lane (their subject, unless a consumer says otherwise) are handled in order and those of different lanes side by side,
+so a slow one holds back only its own resource.  What fails is delivered again, later each time.  A message is put aside only for what
+is wrong with it: when it was refused, or failed five times while database and broker were well (architecture.md section 3.11).
 """
 
 import asyncio
@@ -46,6 +46,7 @@ class Arrived:
 
     delivery: Delivery
     epoch: int
+    lane: str = ""
 
 
 class Bounded(dict[K, V]):
@@ -63,6 +64,7 @@ class Durable:
 
     handle: (message, its epoch) -> None when done, or why it is refused; it raises for trouble that may pass.
     healthy: whether database and broker are well right now.  epochs None: positions play no part (observations).
+    lane: messages with the same one are handled in order; the subject unless given.
     """
 
     def __init__(
@@ -75,8 +77,10 @@ class Durable:
         service: str,
         epochs: Epochs | None = None,
         in_hand: int = 64,
+        lane: Callable[[Delivery], str] = lambda delivery: delivery.subject,
     ) -> None:
         self._bus = bus
+        self._lane_of = lane
         self.settings = settings
         self._handle = handle
         self._healthy = healthy
@@ -108,21 +112,22 @@ class Durable:
 
     async def _arrived(self, delivery: Delivery) -> None:
         epoch = self._epochs.epoch_of(delivery.sequence, delivery.time) if self._epochs is not None else 1
-        arrived = Arrived(delivery, epoch)
-        lane = self._lanes.get(delivery.subject)
+        name = self._lane_of(delivery)
+        arrived = Arrived(delivery, epoch, name)
+        lane = self._lanes.get(name)
         if lane is not None:
             lane.append(arrived)
             return
-        self._lanes[delivery.subject] = deque([arrived])
-        self._spawn(self._drive(delivery.subject))
+        self._lanes[name] = deque([arrived])
+        self._spawn(self._drive(name))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _drive(self, subject: str) -> None:
-        lane = self._lanes[subject]
+    async def _drive(self, name: str) -> None:
+        lane = self._lanes[name]
         while lane:
             arrived = lane.popleft()
             try:
@@ -130,19 +135,21 @@ class Durable:
             except Exception:
                 # Not even the negative acknowledgement went out: the server delivers it again after ack_wait.
                 log.exception(
-                    "message left to the broker", subject=label(subject), sequence=arrived.delivery.sequence
+                    "message left to the broker",
+                    subject=label(arrived.delivery.subject),
+                    sequence=arrived.delivery.sequence,
                 )
                 self.room.give()
-        del self._lanes[subject]
+        del self._lanes[name]
 
     # ------------------------------------------------------------ one message
 
     async def _one(self, arrived: Arrived) -> None:
         delivery = arrived.delivery
         name = label(delivery.subject)
-        held = self._held.get(delivery.subject)
+        held = self._held.get(arrived.lane)
         if held is not None and time.monotonic() > held[1]:
-            del self._held[delivery.subject]
+            del self._held[arrived.lane]
             held = None
         if held is not None and delivery.sequence > held[0]:
             # An earlier message of this subject waits to be delivered again; this one comes after it.
@@ -165,7 +172,7 @@ class Durable:
             finally:
                 self._bus.meters.observe("roadstead_message_seconds", time.monotonic() - began, subject=name)
         if held is not None and held[0] == delivery.sequence:
-            self._held.pop(delivery.subject, None)
+            self._held.pop(arrived.lane, None)
         self._failures.pop((arrived.epoch, delivery.sequence), None)
         self._bus.meters.count("roadstead_messages_total", subject=name, outcome="dead" if letter else "done")
         self._spawn(self._acknowledge(arrived))
@@ -210,7 +217,7 @@ class Durable:
                 log.warning("not put aside", reason=str(refused))
             else:
                 self._failures.pop(place, None)
-                self._held.pop(delivery.subject, None)
+                self._held.pop(arrived.lane, None)
                 self._bus.meters.count(
                     "roadstead_messages_total", subject=label(delivery.subject), outcome="quarantined"
                 )
@@ -219,8 +226,8 @@ class Durable:
                 return
         self._failures[place] = failures
         delay = delay_after(delivery.delivered)
-        first = self._held.get(delivery.subject, (delivery.sequence, 0.0))[0]
-        self._held[delivery.subject] = (min(first, delivery.sequence), time.monotonic() + delay + 5.0)
+        first = self._held.get(arrived.lane, (delivery.sequence, 0.0))[0]
+        self._held[arrived.lane] = (min(first, delivery.sequence), time.monotonic() + delay + 5.0)
         await self._again(delivery, delay, "failed")
 
     async def _body(self, delivery: Delivery) -> bytes:

@@ -82,9 +82,14 @@ def judge(message: Any, trees: Iterable[Tree], *, provider: str | None = None) -
     provider: whose message it is; another one's objects are not there for it.
     """
     known = Known(t for t in trees if provider is None or t.load_balancer["provider"] == provider)
+    apply_records(known, message)
+    return known.verdict()
+
+
+def apply_records(known: "Known", message: Any) -> None:
+    """Note what every record of the message says.  Fault."""
     for kind, table, record in _records(message):
         _one(known, kind, table, record)
-    return known.verdict()
 
 
 def _records(message: Any) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
