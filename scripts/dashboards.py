@@ -22,7 +22,7 @@ WIDTH, HEIGHT, COLUMNS = 12, 8, 24
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Passes", ("roadstead_pass", "roadstead_due", "roadstead_provisioned")),
     ("Servers", ("roadstead_server", "roadstead_sweep")),
-    ("Cloud requests", ("openstack_",)),
+    ("Cloud requests", ("openstack_", "roadstead_region")),
     ("Requests", ("roadstead_request",)),
     ("Messages", ("roadstead_message", "roadstead_dead", "roadstead_publish", "roadstead_consumer")),
     ("Broker and process", ("roadstead_bus", "roadstead_stream", "roadstead_task")),

@@ -121,7 +121,8 @@ class SimWorld:
 
         keyring = Keyring()
         sender = DirectSender(self.cloud, clock)
-        engine = CloudEngine(sender, keyring, clock)
+        circuits: list[Callable[[str, bool], None]] = []
+        engine = CloudEngine(sender, keyring, clock, on_circuit=circuits)
         platform = Platform(
             store=self.stores[replica.service.name].reopened(edge=edge),
             cloud=PointedCloud(engine, lambda label: self._point(replica, label)),
@@ -133,6 +134,7 @@ class SimWorld:
             owner=f"{replica.name}-{self.kills}",
             seed=self.seed * 31 + replica.number,
             outbox_prefix=replica.service.name,
+            circuits=circuits,
         )
         assembly = assemble(replica.service, platform)
         replica.assembly = assembly

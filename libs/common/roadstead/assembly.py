@@ -14,16 +14,18 @@ from roadstead.cloud.port import Cloud
 from roadstead.reconcile.api import Api
 from roadstead.reconcile.handlers import Handlers, Publisher
 from roadstead.reconcile.kind import Kind
+from roadstead.reconcile.offers import Offers
+from roadstead.reconcile.outages import Outages
 from roadstead.reconcile.relay import Out, Relay
 from roadstead.reconcile.runner import Runner
 from roadstead.reconcile.views import Directory, Requests
 from roadstead.reconcile.wiring import Silent, Watcher, Wiring
 from roadstead.seal import Sealer
 from roadstead.store.api import Store
+from roadstead.telemetry.metrics import Meters
 
 HIDE_OUTGOING = 15.0  # seconds for which what a relay took is its own; a killed one's messages wait that long
 
-from roadstead.telemetry.metrics import Meters
 
 @dataclass(frozen=True)
 class Service:
@@ -63,10 +65,12 @@ class Platform:
     owner: str = "one"
     max_passes: int = 64
     watcher: Watcher = field(default_factory=Silent)
+    meters: Meters | None = None  # for figures of a service's own
+    # listeners of the cloud's circuits by region: the list that `cloud` tells
+    circuits: list[Callable[[str, bool], None]] = field(default_factory=list)
     seed: int | None = None
     outbox_prefix: str = "outbox"
     facts: Mapping[str, Any] = field(
-    meters: Meters | None = None  # for figures of a service's own
         default_factory=dict
     )  # settings that kinds read from their pass's extras
 
@@ -145,5 +149,12 @@ def assemble(service: Service, platform: Platform) -> Assembly:
     runner.performing.on_outbox = relay.nudge
     assembly = Assembly(service, platform, directory, handlers, api, runner, relay, extras)
     assembly.jobs.append(lambda: handlers.owed.run(platform.clock))
+    d = platform.durations
+    outages = Outages(requests, directory, platform.clock, every=d.sweep, again=d.retry_after)
+    platform.circuits.append(outages.moved)
+    assembly.jobs.append(outages.run)
+    if any(kind.judged_codes for kind in service.kinds):
+        handlers.on_status.append(offers.region_moved)
+        assembly.jobs.append(offers.run)
     service.setup(assembly)
     return assembly

@@ -101,6 +101,7 @@ class Process:
             role=settings.database_role,
         )
         self._cloud = cloud
+        self._circuits: list[Callable[[str, bool], None]] = [self._circuit_moved]
         self._wrap = wrap
         self.readiness = Readiness()
         self.supervisor = Supervisor(self.meters, fatal=(BusRefused, SchemaBehind))
@@ -190,6 +191,7 @@ class Process:
                 cloud_settings,
                 on_request=CloudWatcher(self.meters, self.tracing),
                 trace_headers=self.tracing.headers,
+                on_circuit=self._circuits,
             )
         return Platform(
             store=self.store,
@@ -204,6 +206,7 @@ class Process:
             max_passes=settings.max_passes,
             watcher=PassWatcher(self.meters, self.tracing),
             meters=self.meters,
+            circuits=self._circuits,
             outbox_prefix=f"outbox-{self.service.name}",
             facts={
                 "create_attempts": settings.create_attempts,
@@ -248,6 +251,9 @@ class Process:
         if "fault" in names and self.supervisor.fault is not None:
             raise self.supervisor.fault
         return Exit.BUS if "bus" in names and "signal" not in names else Exit.DONE
+
+    def _circuit_moved(self, region: str, shut: bool) -> None:
+        self.meters.put("roadstead_region_circuit_open", float(shut), region=region)
 
     # ------------------------------------------------------------ readiness
 

@@ -2,13 +2,18 @@
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from roadstead.assembly import Assembly
+from roadstead.clock import iso
 from roadstead.cloud.credentials import REGION_KEYS
 from roadstead.events import dump
 from roadstead.reconcile.handlers import PublishFailed, error_reply
-from roadstead.subjects import credential_subject
+from roadstead.reconcile.rules import wake
+from roadstead.store.api import Change, Row
+from roadstead.subjects import NO_PROJECT, BadSubject, credential_subject, parse_key
 
 
 def install(assembly: Assembly) -> None:
@@ -20,7 +25,11 @@ def install(assembly: Assembly) -> None:
     async def credentials(region: str, project: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         return await client_configuration(assembly, region, project, payload)
 
+    async def look(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await look_at_region(assembly, payload)
+
     assembly.handlers.more["region.credentials"] = region_credentials
+    assembly.handlers.more["region.look"] = look
     assembly.api.more["identity", "credentials"] = credentials
 
 
@@ -54,6 +63,29 @@ async def take_region_secret(assembly: Assembly, payload: Mapping[str, Any]) -> 
     await assembly.platform.store.wake([("region", region)], {"reason": "credentials"})
     assembly.runner.nudge()
     return {"version": int(document["version"])}
+
+
+async def look_at_region(assembly: Assembly, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Somebody gets no answer from the region's cloud: look at it, and go on until it answers.  No write when that is known."""
+    region = payload.get("region")
+    try:
+        key = parse_key(f"spec.{region}.{NO_PROJECT}.region.{region}")
+    except BadSubject:
+        return error_reply("BAD_REQUEST", "the request needs the region's id", 400)
+    change = await assembly.platform.store.change(key, doubt)
+    assembly.runner.nudge()
+    result: Mapping[str, Any] = change.result
+    return result
+
+
+def doubt(row: Row | None, now: datetime) -> Change:
+    """The Region's next pass asks every service of the cloud, and is due now."""
+    if row is None or row.gone_at is not None or row.deleting or row.generation == 0:
+        return Change(result=error_reply("NOT_FOUND", "there is no such region", 404))
+    if row.status.get("doubted") and row.work.due_at is not None:
+        return Change(result={"ok": True})
+    doubted = replace(row, status={**row.status, "doubted": iso(now)})
+    return Change(wake(doubted, now, {"reason": "the cloud does not answer"}), result={"ok": True})
 
 
 def documents_of(

@@ -207,6 +207,14 @@ TABLE = [
         Retry,
         Code.WRONG_CLOUD,
     ),
+    (RegionRule.NO_ANSWER, resource(), RegionSeen(held=True, silent=True), Retry, Code.UNAVAILABLE),
+    (
+        RegionRule.NOT_READ,
+        resource(),
+        RegionSeen(held=True, failed=Retry(Code.FORBIDDEN, "no")),
+        Retry,
+        Code.FORBIDDEN,
+    ),
     (RegionRule.NOT_READ, resource(), RegionSeen(held=True), Retry, Code.UNKNOWN),
     (RegionRule.ROLE_MISSING, resource(), replace(GOOD, roles=frozenset({"member"})), Retry, Code.NOT_FOUND),
     (

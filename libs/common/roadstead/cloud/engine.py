@@ -5,7 +5,7 @@ is an answer like any other.  Everything else may be sent a second time after a 
 that the cloud asked for.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NoReturn
@@ -59,14 +59,19 @@ class CloudEngine:
         *,
         on_request: Callable[[RequestNote], None] | None = None,
         trace_headers: Callable[[], Mapping[str, str]] | None = None,
+        on_circuit: Sequence[Callable[[str, bool], None]] = (),
     ) -> None:
+        """on_circuit: told of each region whose circuit opens (True) or closes; listeners may be added later."""
         self._sender = sender
         self.keyring = keyring
         self._clock = clock
         self.settings = settings or CloudSettings()
         self._trace_headers = trace_headers
         self._journal = Journal(clock, on_request)
-        self._limits = Limits(clock, self.settings.circuit_failures, self.settings.circuit_open)
+        self._on_circuit = on_circuit
+        self._limits = Limits(
+            clock, self.settings.circuit_failures, self.settings.circuit_open, self._circuit_moved
+        )
         self._tokens = Tokens(sender, keyring, clock, self.settings, self._journal, self._limits)
 
     @property
@@ -77,6 +82,10 @@ class CloudEngine:
     def is_shut(self, region: str) -> bool:
         """Whether the region's circuit is open: a condition on the Region, nothing for other regions."""
         return self._limits.circuit(region).is_open
+
+    def _circuit_moved(self, region: str, shut: bool) -> None:
+        for listener in self._on_circuit:
+            listener(region, shut)
 
     # ---------------------------------------------------------------- the port
 
@@ -141,12 +150,15 @@ class CloudEngine:
                 held, raw = await self._send(run, query)
             except CircuitOpen as circuit:
                 raise CloudError(
-                    Verdict.UNAVAILABLE, run.call, text=str(circuit), retry_after=circuit.left
+                    Verdict.UNAVAILABLE, run.call, text=str(circuit), retry_after=circuit.left, silent=True
                 ) from None
             except NotSent as refused:
-                raise CloudError(refused.verdict, run.call, text=refused.text) from None
+                raise CloudError(
+                    refused.verdict, run.call, text=refused.text, silent=refused.connecting
+                ) from None
             except Unanswered as silence:
-                raise CloudError(verdict(run.op, NO_ANSWER, None, ""), run.call, text=str(silence)) from None
+                means = verdict(run.op, NO_ANSWER, None, "")
+                raise CloudError(means, run.call, text=str(silence), silent=True) from None
             if run.op.succeeds(raw.status):
                 return raw
             error = self._judge(run, raw)

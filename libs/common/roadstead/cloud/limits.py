@@ -5,11 +5,12 @@ per region, count on the monotonic clock and do no I/O.
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 
 from roadstead.clock import Clock
 
@@ -66,11 +67,15 @@ class Attempt:
 
 @dataclass
 class Circuit:
-    """Opens after `failures` requests in a row without an answer; after `rest` seconds one request tries the door."""
+    """Opens after `failures` requests in a row without an answer; after `rest` seconds one request tries the door.
+
+    moved: called with True when it opens and with False when it closes, and never in between.
+    """
 
     clock: Clock
     failures: int
     rest: float
+    moved: Callable[[bool], None] = lambda _shut: None
     _in_a_row: int = 0
     _opened_at: float | None = None
     _probing: bool = False
@@ -103,13 +108,18 @@ class Circuit:
     def _count(self, reached: bool | None, probe: bool) -> None:
         if reached is None:
             return
+        before = self.is_open
         if reached:
             self._in_a_row, self._opened_at = 0, None
+            if before:
+                self.moved(False)
             return
         self._in_a_row += 1
         # A request that left before the circuit opened and fails later must not prolong the rest.
         if probe or (self._opened_at is None and self._in_a_row >= self.failures):
             self._opened_at = self.clock.monotonic()
+        if self.is_open and not before:
+            self.moved(True)
 
 
 @dataclass
@@ -119,6 +129,7 @@ class Limits:
     clock: Clock
     circuit_failures: int
     circuit_open: float
+    moved: Callable[[str, bool], None] = lambda _region, _shut: None
     _paces: dict[str, Pace] = field(default_factory=dict)
     _circuits: dict[str, Circuit] = field(default_factory=dict)
 
@@ -126,6 +137,12 @@ class Limits:
         return self._paces.setdefault(region, Pace(self.clock))
 
     def circuit(self, region: str) -> Circuit:
-        return self._circuits.setdefault(
-            region, Circuit(self.clock, self.circuit_failures, self.circuit_open)
-        )
+        held = self._circuits.get(region)
+        if held is None:
+            moved = partial(self._moved, region)
+            held = Circuit(self.clock, self.circuit_failures, self.circuit_open, moved)
+            self._circuits[region] = held
+        return held
+
+    def _moved(self, region: str, shut: bool) -> None:
+        self.moved(region, shut)

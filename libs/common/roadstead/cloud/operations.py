@@ -140,11 +140,11 @@ _TABLE: list[Operation] = [
     *_rest(
         "load-balancer", "healthmonitor", "/lbaas/healthmonitors", "healthmonitors", "healthmonitor", put=True
     ),
-    # what `region check` asks besides
+    # what `region check` asks besides, and a look at whether a cloud answers at all
     Operation("compute", "version", "GET", "/"),
     *(
         Operation(service, "versions", "GET", "/", listing="versions", unversioned=True)
-        for service in ("compute", "load-balancer", "placement")
+        for service in ("compute", "network", "block-storage", "image", "load-balancer", "placement")
     ),
     Operation("load-balancer", "provider.list", "GET", "/lbaas/providers", listing="providers"),
     Operation("placement", "provider.list", "GET", "/resource_providers", listing="resource_providers"),

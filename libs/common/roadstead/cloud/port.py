@@ -101,7 +101,10 @@ class Answer:
 
 
 class CloudError(Exception):
-    """A call that did not succeed.  `text` is the cloud's own and for the log only, never for users."""
+    """A call that did not succeed.  `text` is the cloud's own and for the log only, never for users.
+
+    silent: the cloud gave no answer of any kind, or was not asked because it gave none lately.
+    """
 
     def __init__(
         self,
@@ -112,6 +115,7 @@ class CloudError(Exception):
         text: str = "",
         request_id: str | None = None,
         retry_after: float | None = None,
+        silent: bool = False,
     ) -> None:
         where = f"{call.service} {call.verb}" if call else "cloud"
         super().__init__(f"{where}: {verdict.value}" + (f" ({status})" if status else ""))
@@ -121,6 +125,7 @@ class CloudError(Exception):
         self.text = text
         self.request_id = request_id
         self.retry_after = retry_after
+        self.silent = silent
 
     @classmethod
     def lease_lost(cls) -> "CloudError":

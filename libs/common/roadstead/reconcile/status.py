@@ -1,7 +1,7 @@
 """The status document of a resource: conditions, what readers derive from them, and the STATUS message.
 
 Available, Accepted and the derived fields are written here only; a kind's decisions may stamp Healthy and Active (resources.md
-section 0.2).  lastTransitionTime moves only when status or reason moves, so that quiet passes change no byte.
+section 0.2), a Region's CloudReachable.  lastTransitionTime moves only when status or reason moves, so that quiet passes change no byte.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from roadstead.reconcile.decision import Code
 from roadstead.store.api import Row
 from roadstead.subjects import NO_PROJECT
 
-STAMPED = ("Healthy", "Active")
+STAMPED = ("Healthy", "Active", "CloudReachable")
 DERIVED = {
     "Provisioned": "provisioned",
     "Provisioning": "provisioning",

@@ -98,6 +98,12 @@ METRICS: tuple[Metric, ...] = (
     Metric("roadstead_sweep_projects_total", C, "Projects swept, by outcome", ("outcome",)),
     Metric("roadstead_sweep_observations_total", C, "Observations of a sweep, by outcome", ("outcome",)),
     Metric(
+        "roadstead_region_circuit_open",
+        G,
+        "1 while a region's cloud gives this process no answer",
+        ("region",),
+    ),
+    Metric(
         "openstack_api_requests_total",
         C,
         "Requests to OpenStack; status 0: no answer",

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -136,8 +136,9 @@ def bench() -> Bench:
     sender = ScriptedSender(clock)
     notes: list[RequestNote] = []
 
-    def make(**settings: Any) -> CloudEngine:
-        return CloudEngine(sender, keyring, clock, CloudSettings(**settings), on_request=notes.append)
+    def make(*, on_circuit: Sequence[Callable[[str, bool], None]] = (), **settings: Any) -> CloudEngine:
+        known = CloudSettings(**settings)
+        return CloudEngine(sender, keyring, clock, known, on_request=notes.append, on_circuit=on_circuit)
 
     return Bench(clock, sender, keyring, notes, make)
 

@@ -432,6 +432,27 @@ async def test_the_circuit_opens_after_silence_and_one_probe_closes_it(
     assert not engine.is_shut("r1")
 
 
+async def test_each_opening_and_each_closing_of_a_circuit_is_told_once(
+    bench: Any, principal: Any, answer: Any
+) -> None:
+    told: list[tuple[str, bool]] = []
+    engine = bench.make(
+        circuit_failures=2, circuit_open=10, on_circuit=[lambda region, shut: told.append((region, shut))]
+    )
+    bench.sender.script = [Unanswered("cut")] * 3
+    errors = [await refusal(engine, get_server(principal)) for _ in range(3)]
+    assert told == [("r1", True)]
+    bench.clock.passed += 11
+    errors.append(await refusal(engine, get_server(principal)))
+    assert told == [("r1", True)], "a probe that fails tells nothing new"
+    assert all(error.silent for error in errors)
+    bench.clock.passed += 11
+    bench.sender.script = [answer(503), answer(200, SERVER)]
+    assert not (await refusal(engine, get_server(principal))).silent
+    await engine.call(get_server(principal))
+    assert told == [("r1", True), ("r1", False)]
+
+
 async def test_a_failing_probe_rests_again(bench: Any, principal: Any) -> None:
     engine = bench.make(circuit_failures=1, circuit_open=10)
     bench.sender.script = [Unanswered("cut")] * 2

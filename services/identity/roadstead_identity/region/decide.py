@@ -1,16 +1,19 @@
 """A region is usable when its credentials open its domain and its project, and what every identity needs is there."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from roadstead.reconcile.decision import Code, Decision, done, park, retry, wait
 from roadstead.reconcile.kind import Resource
+from roadstead.reconcile.outages import CONDITION
 from roadstead.region import OpenStack, RegionSpec
 from roadstead_identity.region.model import PINNED_MICROVERSION, RegionSeen, RegionStatus
 
 MANAGER = "manager"
+SILENT = "a service of the region's cloud gives no answer; it is asked again until it does"
 
 
 class RegionRule(StrEnum):
@@ -21,6 +24,7 @@ class RegionRule(StrEnum):
     KEY_MISSING = "3-key"
     NO_CREDENTIALS = "3-credentials"
     OTHER_DOMAIN = "3-domain"
+    NO_ANSWER = "3-no-answer"
     NOT_READ = "3-unread"
     ROLE_MISSING = "3-roles"
     MICROVERSION = "3-microversion"
@@ -35,6 +39,20 @@ def decide(resource: Resource[RegionSpec, RegionStatus], seen: RegionSeen, _now:
     """Total over every observation.  Nothing of a region lies in the cloud, so its deletion is done at once."""
     if resource.deleting:
         return done(RegionRule.DELETED)
+    decision = _usable(resource, seen)
+    return replace(decision, status={**_reached(seen), **decision.status})
+
+
+def _reached(seen: RegionSeen) -> Mapping[str, Any]:
+    """What the look tells of the cloud's answering; nothing where it was not asked."""
+    if seen.silent:
+        return {CONDITION: {"status": "False", "reason": "NoAnswer", "message": SILENT}}
+    if seen.roles is None and seen.failed is None:
+        return {}
+    return {CONDITION: {"status": "True", "reason": "Answers"}, "doubted": None}
+
+
+def _usable(resource: Resource[RegionSpec, RegionStatus], seen: RegionSeen) -> Decision:
     part = resource.spec.openstack
     if part is None:
         return park(RegionRule.WRONG_KIND, Code.NOT_OFFERED, "the region has no openstack section; add one")
@@ -51,6 +69,10 @@ def decide(resource: Resource[RegionSpec, RegionStatus], seen: RegionSeen, _now:
             "`roadstead region register`, or register that domain as a region of its own"
         )
         return retry(RegionRule.OTHER_DOMAIN, Code.WRONG_CLOUD, text)
+    if seen.silent:
+        return retry(RegionRule.NO_ANSWER, Code.UNAVAILABLE, SILENT)
+    if seen.failed is not None:
+        return Decision(RegionRule.NOT_READ, outcome=seen.failed, why=seen.failed.message)
     if seen.roles is None or seen.microversions is None:
         return retry(RegionRule.NOT_READ, Code.UNKNOWN, "the region's cloud could not be read")
     absent = sorted({MANAGER, *part.identity.roles} - seen.roles)

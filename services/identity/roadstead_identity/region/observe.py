@@ -1,22 +1,33 @@
 """Two cheap reads prove a region's credentials: one in its domain, one in its own project.
 
-The executor compares every new token with the recorded project, domain and region, so both reads also tell a wrong cloud.
+While somebody doubts that the cloud answers, every other service is asked for its versions as well, all at once.  The executor compares every new token with the recorded project, domain and region, so both reads also tell a wrong cloud.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
+
 from roadstead.cloud.credentials import Keyring
-from roadstead.cloud.port import CloudError, Verdict
+from roadstead.cloud.port import Call, CloudError, Verdict
+from roadstead.reconcile.decision import Retry, Yield
+from roadstead.reconcile.outages import CONDITION
+from roadstead.reconcile.outcomes import outcome_of
 from roadstead.reconcile.passing import Pass
 from roadstead.region import RegionSpec
 from roadstead_identity.region.model import RegionSeen, RegionStatus
+
+log = structlog.get_logger("roadstead.identity")
+
+OTHERS = ("network", "block-storage", "image", "load-balancer")
+LOOK_DEADLINE = 10.0
 
 RegionPass = Pass[RegionSpec, RegionStatus, RegionSeen]
 
 
 async def observe(p: RegionPass) -> RegionSeen:
-    """Two requests; none while the credential is not complete, or when the region is to go."""
+    """Two requests, and up to four more while the cloud is doubted; none while the credential is not complete, or when the region is to go."""
     if p.resource.deleting:
         return RegionSeen()
     keyring: Keyring = p.extras["keyring"]
@@ -28,14 +39,46 @@ async def observe(p: RegionPass) -> RegionSeen:
     credential = keyring.region(p.region_id)
     if missing or credential is None:
         return RegionSeen(held=False, missing=missing)
-    roles = await p.get(p.region_domain, "identity", "role.list")
-    versions = await p.get(p.region_project, "compute", "version")
+    try:
+        roles = await p.get(p.region_domain, "identity", "role.list")
+        versions = await p.get(p.region_project, "compute", "version")
+        if p.resource.status.doubted:
+            await _ask_all(p)
+    except CloudError as error:
+        if error.silent:
+            log.warning(
+                "no answer from the region's cloud", region=p.region_id, why=str(error), text=error.text
+            )
+            return RegionSeen(held=True, silent=True)
+        if p.resource.conditions.get(CONDITION, {}).get("status") != "False":
+            raise
+        # It answers again, if only with an error: the Region has to say both.
+        log.warning("cloud", key=str(p.resource.key), error=str(error), text=error.text[:500])
+        outcome = outcome_of(error)
+        assert isinstance(outcome, Retry | Yield), "no error of the cloud parks"
+        return RegionSeen(held=True, failed=outcome)
     return RegionSeen(
         held=True,
         roles=frozenset(str(role["name"]) for role in roles),
         microversions=microversions(versions),
         domain=credential.domain_id,
     )
+
+
+async def _ask_all(p: RegionPass) -> None:
+    """Raises a silent CloudError when a service that the catalog names gives no answer; any answer will do."""
+
+    async def ask(service: str) -> None:
+        try:
+            await p.cloud.call(Call(p.region_project, service, "versions", deadline=LOOK_DEADLINE))
+        except CloudError as error:
+            if error.silent:
+                raise
+
+    found = await asyncio.gather(*(ask(service) for service in OTHERS), return_exceptions=True)
+    for error in found:
+        if error is not None:
+            raise error
 
 
 def microversions(document: Mapping[str, Any]) -> tuple[tuple[int, int], tuple[int, int]]:
