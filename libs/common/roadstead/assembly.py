@@ -14,7 +14,6 @@ from roadstead.cloud.port import Cloud
 from roadstead.reconcile.api import Api
 from roadstead.reconcile.handlers import Handlers, Publisher
 from roadstead.reconcile.kind import Kind
-from roadstead.reconcile.offers import Offers
 from roadstead.reconcile.outages import Outages
 from roadstead.reconcile.relay import Out, Relay
 from roadstead.reconcile.runner import Runner
@@ -153,8 +152,5 @@ def assemble(service: Service, platform: Platform) -> Assembly:
     outages = Outages(requests, directory, platform.clock, every=d.sweep, again=d.retry_after)
     platform.circuits.append(outages.moved)
     assembly.jobs.append(outages.run)
-    if any(kind.judged_codes for kind in service.kinds):
-        handlers.on_status.append(offers.region_moved)
-        assembly.jobs.append(offers.run)
     service.setup(assembly)
     return assembly
