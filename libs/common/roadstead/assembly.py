@@ -4,16 +4,18 @@ The process (`service.py`) assembles it on NATS, PostgreSQL and openstacksdk; th
 simulator's state and virtual time.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from roadstead.clock import Clock, Durations
 from roadstead.cloud.credentials import Keyring
+from roadstead.cloud.inventory import Keeper, Offered, Rhythm
 from roadstead.cloud.port import Cloud
 from roadstead.reconcile.api import Api
 from roadstead.reconcile.handlers import Handlers, Publisher
 from roadstead.reconcile.kind import Kind
+from roadstead.reconcile.offers import Offers
 from roadstead.reconcile.outages import Outages
 from roadstead.reconcile.relay import Out, Relay
 from roadstead.reconcile.runner import Runner
@@ -85,9 +87,23 @@ class Assembly:
     api: Api
     runner: Runner
     relay: Relay
+    offers: Offers
     extras: dict[str, Any]
     jobs: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def inventory_rhythm(self) -> Rhythm:
+        """How often lists of what regions offer are read."""
+        d = self.platform.durations
+        return Rhythm(d.inventory_life, d.image_refresh, d.second_look)
+
+    def keep(self, lists: Iterable[Offered[Any]], keeper: Keeper) -> None:
+        """Keep these lists warm, and let rows that were parked for what one says know when it says something else."""
+        for offered in lists:
+            offered.on_change.append(self.offers.stir)
+        self.jobs.append(keeper.keep_warm)
+        self.handlers.on_status.append(lambda view: keeper.stir() if view.key.kind == "region" else None)
+        self.handlers.on_credential.append(lambda _region, who: keeper.stir() if who is None else None)
 
 
 class LocalFirst:
@@ -146,8 +162,15 @@ def assemble(service: Service, platform: Platform) -> Assembly:
     handlers.awaited = runner.performing.awaited
     handlers.on_outbox = relay.nudge
     runner.performing.on_outbox = relay.nudge
-    assembly = Assembly(service, platform, directory, handlers, api, runner, relay, extras)
+    every = platform.durations.inventory_life
+    offers = Offers(service.kinds, platform.store, directory, platform.clock, extras, every=every)
+    offers.nudge = runner.nudge
+    runner.performing.on_parked = offers.parked
+    assembly = Assembly(service, platform, directory, handlers, api, runner, relay, offers, extras)
     assembly.jobs.append(lambda: handlers.owed.run(platform.clock))
+    if any(kind.judged_codes for kind in service.kinds):
+        handlers.on_status.append(offers.region_moved)
+        assembly.jobs.append(offers.run)
     d = platform.durations
     outages = Outages(requests, directory, platform.clock, every=d.sweep, again=d.retry_after)
     platform.circuits.append(outages.moved)

@@ -7,6 +7,7 @@ from roadstead.assembly import Assembly
 from roadstead.cloud.port import CloudError
 from roadstead.cloud.verdicts import safe_text
 from roadstead.reconcile.handlers import error_reply
+from roadstead.reconcile.offers import not_settled
 from roadstead_compute import flavors, images
 from roadstead_compute.inventory import ImagesOff, Inventory
 
@@ -21,15 +22,12 @@ def install(assembly: Assembly) -> None:
         platform.cloud,
         platform.keyring,
         platform.clock,
-        assembly.directory,
+        assembly.offers.regions,
         cache_images=bool(assembly.extras.get("image_cache", True)),
-        flavor_life=platform.durations.inventory_life,
-        image_life=platform.durations.image_refresh,
+        rhythm=assembly.inventory_rhythm(),
     )
     assembly.extras["inventory"] = inventory
-    assembly.jobs.append(inventory.keep_warm)
-    assembly.handlers.on_status.append(lambda view: inventory.stir() if view.key.kind == "region" else None)
-    assembly.handlers.on_credential.append(lambda _region, who: inventory.stir() if who is None else None)
+    assembly.keep(inventory.lists, inventory.keeper)
 
     async def flavor_list(region: str, _project: str, _payload: Mapping[str, Any]) -> dict[str, Any]:
         return _no_region(assembly, region) or await list_flavors(inventory, region)
@@ -56,6 +54,8 @@ async def list_flavors(inventory: Inventory, region: str) -> dict[str, Any]:
         offered = await inventory.list_flavors(region)
     except CloudError as error:
         return error_reply("UNAVAILABLE", safe_text(error.verdict, "compute"), 503)
+    if offered is None:
+        return not_settled("flavors")
     return {"items": flavors.reply(offered), "next": None}
 
 
@@ -74,5 +74,7 @@ async def list_images(inventory: Inventory, region: str, payload: Mapping[str, A
         return error_reply("IMAGE_CACHE_DISABLED", text, 404)
     except CloudError as error:
         return error_reply("UNAVAILABLE", safe_text(error.verdict, "image"), 503)
+    if valid is None:
+        return not_settled("images")
     found = images.query(valid, organization=organization, owned=scope == "owned", status=status)
     return {"items": images.reply(found), "next": None}

@@ -8,6 +8,7 @@ import pytest
 
 from roadstead.cloud.credentials import Keyring
 from roadstead.cloud.port import Call, CloudError, Verdict
+from roadstead.reconcile.offers import Regions
 from roadstead.reconcile.views import Directory
 from roadstead.testing.cloudsim.cloud import Cloud as Simulator
 from roadstead.testing.cloudsim.faults import Fault
@@ -42,7 +43,7 @@ class World:
         self.secret = {"domain-id": domain, "user-id": user, "password": "word", "project-id": self.project}
         self.port = engine(self.cloud, self.keyring, self.clock)
         self.inventory = Inventory(
-            self.port, self.keyring, self.clock, self.directory, cache_images=self.cache_images
+            self.port, self.keyring, self.clock, Regions(self.directory), cache_images=self.cache_images
         )
         self.versions = iter(range(1, 100))
         self.register()
@@ -56,6 +57,11 @@ class World:
         )
         self.keyring.put_endpoint(region, endpoint, None)
         self.keyring.put_region_secret(region, self.secret, 1)
+
+    def through(self, cloud: Any) -> None:
+        """All reads go this way from now on."""
+        for offered in self.inventory.lists:
+            offered.cloud = cloud
 
     def image(self, name: str) -> str:
         return next(str(row["id"]) for row in self.cloud.glance.images if row["name"] == name)
@@ -83,7 +89,7 @@ async def test_nothing_is_known_before_the_first_read(world: World) -> None:
 
 
 async def test_inv_013_inv_217_after_one_round_everything_is_answered_from_memory(world: World) -> None:
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     before = len(world.cloud.log)
     assert world.inventory.loaded(REGION)
     flavor = world.inventory.flavor(REGION, world.flavor("small"))
@@ -98,26 +104,26 @@ async def test_inv_013_inv_217_after_one_round_everything_is_answered_from_memor
 
 
 async def test_inv_019_the_regions_own_project_is_asked(world: World) -> None:
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     asked = [c for c in world.cloud.log if c.service in ("compute", "image")]
     assert {c.project_id for c in asked} == {world.project}
 
 
 async def test_images_are_read_every_minute_and_flavors_every_hour(world: World) -> None:
     for _ in range(3):
-        await world.inventory.look()
+        await world.inventory.keeper.look()
         world.clock.advance(59)
-        await world.inventory.look()
+        await world.inventory.keeper.look()
         world.clock.advance(1)
     assert (world.reads("images"), world.reads("flavors")) == (3, 1)
     world.clock.advance(3600)
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     assert world.reads("flavors") == 2
 
 
 async def test_inv_217_a_slow_read_holds_no_reader_up(world: World) -> None:
     """The refresh is under way, and whoever asks meanwhile reads what was known."""
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     gate = asyncio.Event()
 
     class Slow:
@@ -125,9 +131,9 @@ async def test_inv_217_a_slow_read_holds_no_reader_up(world: World) -> None:
             await gate.wait()
             return await world.port.call(call)
 
-    world.inventory._cloud = Slow()
+    world.through(Slow())
     world.clock.advance(4000)
-    refresh = asyncio.create_task(world.inventory.look())
+    refresh = asyncio.create_task(world.inventory.keeper.look())
     await asyncio.sleep(0)
     async with asyncio.timeout(1):
         assert len(await world.inventory.list_images(REGION)) == 2
@@ -138,11 +144,11 @@ async def test_inv_217_a_slow_read_holds_no_reader_up(world: World) -> None:
 
 
 async def test_a_failed_refresh_keeps_what_was_known(world: World) -> None:
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     world.fail("image", status=503)
     world.fail("compute", status=503)
     world.clock.advance(4000)
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     assert world.inventory.loaded(REGION)
     assert len(await world.inventory.list_images(REGION)) == 2
 
@@ -156,31 +162,31 @@ async def test_ref_063_a_region_that_is_down_holds_up_no_other(world: World) -> 
                 raise CloudError(Verdict.UNAVAILABLE, call)
             return await world.port.call(call)
 
-    world.inventory._cloud = Half()
-    await world.inventory.look()
+    world.through(Half())
+    await world.inventory.keeper.look()
     assert not world.inventory.loaded(REGION)
     assert world.inventory.loaded(OTHER)
 
 
 async def test_inv_026_a_changed_section_drops_the_flavors_until_they_are_read_anew(world: World) -> None:
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     world.register(compute={"flavors": {"selector": {"ids": [world.flavor("small")]}}})
     assert not world.inventory.loaded(REGION)
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     assert [f.name for f in await world.inventory.list_flavors(REGION)] == ["small"]
     assert world.reads("flavors") == 2
 
 
 async def test_inv_027_a_changed_credential_drops_the_flavors_as_well(world: World) -> None:
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     world.keyring.put_region_secret(REGION, world.secret, 2)
     assert not world.inventory.loaded(REGION)
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     assert world.inventory.loaded(REGION)
 
 
 async def test_inv_215_a_changed_default_shows_at_once_in_the_images(world: World) -> None:
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     world.register(defaultArchitecture="aarch64")
     found = world.inventory.image(REGION, world.image("ubuntu-24.04"))
     assert found is not None
@@ -189,7 +195,7 @@ async def test_inv_215_a_changed_default_shows_at_once_in_the_images(world: Worl
 
 
 async def test_a_region_that_went_offers_nothing(world: World) -> None:
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     held = world.directory.get("region", REGION)
     assert held is not None
     world.directory.put(replace(held, gone=True, resource_version=99))
@@ -212,10 +218,10 @@ async def until_loaded(world: World, region: str) -> None:
 
 
 async def test_a_stir_ends_the_pause(world: World) -> None:
-    job = asyncio.create_task(world.inventory.keep_warm())
+    job = asyncio.create_task(world.inventory.keeper.keep_warm())
     await until_loaded(world, REGION)
     world.register(OTHER)
-    world.inventory.stir()
+    world.inventory.keeper.stir()
     await until_loaded(world, OTHER)
     job.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -224,7 +230,7 @@ async def test_a_stir_ends_the_pause(world: World) -> None:
 
 async def test_inv_218_with_the_cache_off_nothing_goes_to_glance() -> None:
     world = World(cache_images=False)
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     assert world.inventory.loaded(REGION)
     assert world.inventory.image(REGION, world.image("ubuntu-24.04")) is None
     with pytest.raises(ImagesOff):

@@ -187,7 +187,11 @@ def test_inv_267_two_parts_of_one_name_are_a_consistency_error(kind: str) -> Non
 
 
 def test_a_difference_that_cannot_be_mended_yet_is_never_called_realized() -> None:
-    decision = provision(replace(SETTLED, algorithm="ROUND_ROBIN"))
+    other = replace(SETTLED, algorithm="ROUND_ROBIN")
+    first = provision(other)
+    assert told(first) == (Rule.DIFFERS_ONCE, Code.SETTLING)
+    assert told(provision(other, differs="something else")) == (Rule.DIFFERS_ONCE, Code.SETTLING)
+    decision = provision(other, **first.status)
     assert told(decision) == (Rule.DIFFERS, Code.NOT_OFFERED)
     assert isinstance(decision.outcome, Park)
     assert f"balancing method of {NAME}-web-listener" in decision.outcome.message

@@ -1,19 +1,19 @@
 """Inventory of external networks: what routers and floating IPs may hang on (resources.md section 12).
 
-Read in the region's own project, kept for an hour, and thrown away with the region's configuration or credential.
+Read in the region's own project when somebody asks, kept for an hour, and thrown away with the region's configuration or credential.
 """
 
-import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from roadstead.clock import Clock
 from roadstead.cloud.credentials import Keyring
-from roadstead.cloud.external import ExternalNetwork, external_of, select, selector_of
-from roadstead.cloud.port import Call, Cloud, CloudError, RegionProject, Verdict
+from roadstead.cloud.external import ExternalNetwork, external_of, is_external, select, selector_of
+from roadstead.cloud.inventory import Offered, Reading, Rhythm
+from roadstead.cloud.port import Cloud
 from roadstead.region import RegionSpec
 
-LIFE = 3600.0
+Selected = tuple[ExternalNetwork, ...]
 
 
 def reply(networks: Sequence[ExternalNetwork]) -> list[dict[str, str]]:
@@ -21,51 +21,35 @@ def reply(networks: Sequence[ExternalNetwork]) -> list[dict[str, str]]:
     return [{"id": n.id, "name": n.name} for n in networks]
 
 
-@dataclass(frozen=True)
-class _Held:
-    """until: monotonic seconds.  origin: the configuration and credential that it was read with."""
+def _selected(raw: Sequence[Mapping[str, Any]], spec: RegionSpec) -> Selected:
+    return select(external_of(raw), selector_of(spec))
 
-    networks: tuple[ExternalNetwork, ...]
-    until: float
-    origin: object
+
+READING: Reading[Selected] = Reading(
+    "external networks",
+    "network",
+    "network.list",
+    _selected,
+    args={"query": {"router:external": True}},
+    counts=is_external,
+)
 
 
 class ExternalNetworks:
-    """The cache, one for the service.  A pass finds it as extras["inventory"]."""
+    """One for the service.  A pass finds it as extras["inventory"]."""
 
-    def __init__(self, cloud: Cloud, keyring: Keyring, clock: Clock, life: float = LIFE) -> None:
-        self._cloud = cloud
-        self._keyring = keyring
-        self._clock = clock
-        self._life = life
-        self._held: dict[str, _Held] = {}
-        self._reading: dict[str, asyncio.Lock] = {}
+    def __init__(self, cloud: Cloud, keyring: Keyring, clock: Clock, rhythm: Rhythm | None = None) -> None:
+        self._networks = Offered(cloud, keyring, clock, READING, rhythm)
 
-    async def selected(self, region: str, spec: RegionSpec) -> tuple[ExternalNetwork, ...]:
-        """The selected ones, the first is the one to use.  One list request when nothing fresh is held.
+    async def selected(self, region: str, spec: RegionSpec) -> Selected | None:
+        """The selected ones, the first is the one to use.  One list request when nothing fresh is held, or when none passes the
+        selector and the list is not fresh.
 
-        Raises CloudError when that fails: an error is never an empty inventory.
+        None while Neutron lists none at all and that is not believed yet.  CloudError when the read fails: an error is never an
+        empty inventory.
         """
-        return select(await self._all(region, spec), selector_of(spec))
+        return await self._networks.get(region, spec, lambda networks: not networks)
 
     def forget(self, region: str) -> None:
         """Read anew next time: what was held proved wrong."""
-        self._held.pop(region, None)
-
-    async def _all(self, region: str, spec: RegionSpec) -> tuple[ExternalNetwork, ...]:
-        async with self._reading.setdefault(region, asyncio.Lock()):
-            credential = self._keyring.region(region)
-            if credential is None:
-                raise CloudError(Verdict.KEY, text="the region's credential is not in the keyring")
-            origin = (credential, spec.openstack.model_dump_json() if spec.openstack else None)
-            held = self._held.get(region)
-            if held is not None and held.origin == origin and self._clock.monotonic() < held.until:
-                return held.networks
-            self.forget(region)
-            query = {"router:external": True}
-            answer = await self._cloud.call(
-                Call(RegionProject(region), "network", "network.list", {"query": query})
-            )
-            networks = external_of(answer.value)
-            self._held[region] = _Held(networks, self._clock.monotonic() + self._life, origin)
-            return networks
+        self._networks.forget(region)

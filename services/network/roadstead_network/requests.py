@@ -7,6 +7,7 @@ from roadstead.assembly import Assembly
 from roadstead.cloud.port import CloudError
 from roadstead.cloud.verdicts import safe_text
 from roadstead.reconcile.handlers import error_reply
+from roadstead.reconcile.offers import not_settled
 from roadstead.region import RegionSpec
 from roadstead_network.external import ExternalNetworks, reply
 
@@ -14,7 +15,9 @@ from roadstead_network.external import ExternalNetworks, reply
 def install(assembly: Assembly) -> None:
     """Add them to the service."""
     platform = assembly.platform
-    inventory = ExternalNetworks(platform.cloud, platform.keyring, platform.clock)
+    inventory = ExternalNetworks(
+        platform.cloud, platform.keyring, platform.clock, assembly.inventory_rhythm()
+    )
     assembly.extras["inventory"] = inventory
 
     async def listing(region: str, _project: str, _payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,6 +28,8 @@ def install(assembly: Assembly) -> None:
             networks = await inventory.selected(region, RegionSpec.model_validate(view.spec))
         except CloudError as error:
             return error_reply("UNAVAILABLE", safe_text(error.verdict, "network"), 503)
+        if networks is None:
+            return not_settled("external networks")
         return {"items": reply(networks), "next": None}
 
     assembly.api.more["externalnetwork", "list"] = listing

@@ -57,7 +57,7 @@ MAKING = [
         NetworkVerb.UPDATE_SUBNET,
         None,
     ),
-    (NetworkRule.NOT_READ, replace(SETTLED, router=None), None, Code.UNKNOWN),
+    (NetworkRule.NOT_READ, replace(SETTLED, router=None), None, Code.WAITING),
     (NetworkRule.NO_EXTERNAL, replace(SETTLED, router=None, external=None), None, Code.NOT_FOUND),
     (NetworkRule.ROUTER_ABSENT, replace(SETTLED, router=None, external="x"), NetworkVerb.CREATE_ROUTER, None),
     (NetworkRule.INTERFACE_ABSENT, replace(SETTLED, interface=False), NetworkVerb.ADD_INTERFACE, None),
@@ -94,7 +94,7 @@ def check(
     assert (decision.rule, decision.verb) == (rule, verb)
     if verb is None:
         assert getattr(decision.outcome, "code", Code.NONE) is code
-        expected = {Code.NONE: Done, Code.IN_USE: Yield}.get(code or Code.NONE, Retry)
+        expected = {Code.NONE: Done, Code.IN_USE: Yield, Code.WAITING: Yield}.get(code or Code.NONE, Retry)
         assert isinstance(decision.outcome, expected)
 
 

@@ -7,8 +7,9 @@ from roadstead.assembly import Assembly
 from roadstead.cloud.port import CloudError
 from roadstead.cloud.verdicts import safe_text
 from roadstead.reconcile.handlers import error_reply
+from roadstead.reconcile.offers import not_settled
 from roadstead_volumes.classes import reply
-from roadstead_volumes.inventory import VolumeClassInventory, spec_of
+from roadstead_volumes.inventory import VolumeClassInventory
 from roadstead_volumes.volume import claims
 from roadstead_volumes.volume.claims import Claim, Claiming
 
@@ -20,14 +21,11 @@ def install(assembly: Assembly) -> None:
         platform.cloud,
         platform.keyring,
         platform.clock,
-        assembly.directory,
-        life=platform.durations.inventory_life,
-        pause=platform.durations.image_refresh,
+        assembly.offers.regions,
+        assembly.inventory_rhythm(),
     )
     assembly.extras["inventory"] = inventory
-    assembly.jobs.append(inventory.keep_warm)
-    assembly.handlers.on_status.append(lambda view: inventory.stir() if view.key.kind == "region" else None)
-    assembly.handlers.on_credential.append(lambda _region, who: inventory.stir() if who is None else None)
+    assembly.keep((inventory.types,), inventory.keeper)
 
     async def listing(region: str, _project: str, _payload: Mapping[str, Any]) -> dict[str, Any]:
         return await list_classes(assembly, inventory, region)
@@ -48,13 +46,15 @@ async def list_classes(assembly: Assembly, inventory: VolumeClassInventory, regi
     view = assembly.directory.get("region", region)
     if view is None or view.gone:
         return error_reply("REGION_NOT_FOUND", f"there is no region {region}", 404)
-    spec = spec_of(view.spec)
-    if spec is None:
+    spec = assembly.offers.regions.spec(region)
+    if spec is None or spec.openstack is None:
         return error_reply("REGION_WRONG_KIND", f"the region {region} has no volume classes", 400)
     try:
         classes = await inventory.offered(region, spec)
     except CloudError as error:
         return error_reply("UNAVAILABLE", safe_text(error.verdict, "block-storage"), 503)
+    if classes is None:
+        return not_settled("volume types")
     return {"items": reply(classes), "next": None}
 
 

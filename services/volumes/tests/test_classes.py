@@ -168,26 +168,26 @@ async def test_a_failed_read_is_no_empty_list_and_keeps_what_was_known(world: Wo
     with pytest.raises(CloudError) as caught:
         await world.inventory.offered(REGION, world.region)
     assert caught.value.verdict is Verdict.UNAVAILABLE
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     assert world.inventory.known(REGION) is None
     world.cloud.faults.clear()
     world.clock.advance(60)
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     known = world.inventory.known(REGION)
     assert known is not None
     assert [c.name for c in known] == ["standard"]
     world.fail("status", service="volume", path="/types", status=503, times=None)
     world.clock.advance(3700)
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     assert world.inventory.known(REGION) == known
 
 
 async def test_inv_183_what_was_known_dies_with_the_regions_section(world: World) -> None:
     world.put_region(world.region)
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     world.put_region(region_of(), version=2)
     assert world.inventory.known(REGION) is None
-    await world.inventory.look()
+    await world.inventory.keeper.look()
     assert world.inventory.known(REGION) == ()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from roadstead.cloud.credentials import Keyring
 from roadstead.reconcile.kind import Metadata, Resource
+from roadstead.reconcile.offers import Regions
 from roadstead.reconcile.views import Directory
 from roadstead.region import RegionSpec
 from roadstead.subjects import Key
@@ -97,7 +98,7 @@ class World:
         self.directory = Directory()
         self.directory.put(view("identity", IDENTITY, REGION, TENANT))
         self.put_network()
-        self.inventory = VolumeClassInventory(self.port, self.keyring, self.clock, self.directory)
+        self.inventory = VolumeClassInventory(self.port, self.keyring, self.clock, Regions(self.directory))
         self.types = {row["name"]: str(row["id"]) for row in self.cloud.cinder.types}
         self.region = region_of(self.types["standard"])
 

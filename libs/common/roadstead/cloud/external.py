@@ -19,12 +19,17 @@ class ExternalNetwork:
     tags: frozenset[str] = frozenset()
 
 
+def is_external(network: Mapping[str, Any]) -> bool:
+    """Whether Neutron says so, whatever the filter did."""
+    return network.get("router:external") is True
+
+
 def external_of(listed: Iterable[Mapping[str, Any]]) -> tuple[ExternalNetwork, ...]:
-    """The external ones of Neutron's networks, whatever the filter did."""
+    """The external ones of Neutron's networks."""
     return tuple(
         ExternalNetwork(str(n["id"]), str(n.get("name") or ""), frozenset(n.get("tags") or ()))
         for n in listed
-        if n.get("router:external") is True
+        if is_external(n)
     )
 
 

@@ -14,6 +14,8 @@ Contract of each function (MUST / MAY):
 - wakes      pure; whether a status change by the monitor makes the row due.
 - contradicted  pure; whether facts cannot be true of a resource whose newest spec is realized: they make the row due however
              often they were read before.
+- judged     pure, from memory: what the Region and the lists of what it offers say of this resource, as JSON; None while that is not
+             known. A park with one of `judged_codes` ends when it becomes something else.
 - at_apply   pure; rules about inventory (flavor, image, class) and other resources, asked at apply; a first pass parks with the same code.
 - admit      pure; metadata that ingest adds, and specs that must be published before (a network's hidden identity).
 - on_gone    pure; specs to publish once absence is proved (that identity's delete).
@@ -27,7 +29,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from roadstead.reconcile.decision import Decision, Step
+from roadstead.reconcile.decision import Code, Decision, Step
+from roadstead.region import RegionSpec
 from roadstead.subjects import Key
 
 if TYPE_CHECKING:
@@ -167,6 +170,9 @@ class Kind(Generic[S, T, O]):
     at_apply: Callable[
         [Key, Metadata, S, Resource[S, T] | None, "Directory", Mapping[str, Any]], list[Problem]
     ] = _nothing_at_apply
+    # (resource, its Region's accepted spec, extras); parks with these codes lie in what it returns
+    judged: Callable[[Resource[S, T], RegionSpec, Mapping[str, Any]], Any] = lambda _r, _region, _extras: None
+    judged_codes: frozenset[Code] = frozenset()
     on_gone: Callable[[Resource[S, T]], tuple[Publication, ...]] = _nothing_after
     # verbs whose cloud call makes or destroys something; the loop guards them with intents and a longer lease
     creating: frozenset[StrEnum] = frozenset()

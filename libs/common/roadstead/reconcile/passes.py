@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from roadstead.clock import parse_time
-from roadstead.reconcile import gate, rules
+from roadstead.reconcile import gate, offers, rules
 from roadstead.reconcile.book import Book
 from roadstead.reconcile.decision import Code, Done, Outcome, Retry, Yield
 from roadstead.reconcile.drive import Asked, Decided, Ending, Memory, drive
@@ -33,6 +33,7 @@ class Passes:
         self.w = wiring
         self.kinds = {k.name: k for k in wiring.kinds}
         self.on_outbox: Callable[[], None] = lambda: None
+        self.on_parked: Callable[[Kind[Any, Any, Any], Row], None] = lambda _kind, _row: None
         self.awaited: dict[tuple[str, str], set[tuple[str, str]]] = {}
         self._random = random.Random(wiring.seed)
 
@@ -89,6 +90,7 @@ class Passes:
             rule = gate.GateRule.REGION_UNKNOWN
             return self._held(row, gate.Held(rule, Retry(Code.NOT_FOUND, text))), ()
         p = self._pass(kind, row, held, opened, region)
+        judged = offers.judged_by(kind, p.resource, region, p.extras)
         try:
             ending = await drive(
                 kind,
@@ -99,7 +101,8 @@ class Passes:
         except Exception:
             log.exception("pass raised", key=str(row.key), generation=row.generation)
             ending = self._internal(row)
-        ending.writes = p.writes
+        # What the pass itself learned counts where nothing was known before; nothing can move between its decision and here.
+        ending.writes, ending.judged = p.writes, judged or offers.judged_by(kind, p.resource, region, p.extras)
         if ending.error is not None:
             e = ending.error
             log.warning("cloud", key=str(row.key), error=str(e), text=e.text[:500], request_id=e.request_id)
@@ -237,7 +240,8 @@ class Passes:
         publish: tuple[Publication, ...],
     ) -> Row | None:
         dropped, outcome = await self._let_go(kind, row, held, ending)
-        status = {"absentSince": None, **ending.status}
+        judged = offers.ends_judged(kind, outcome)
+        status = {"absentSince": None, "judgedBy": ending.judged if judged else None, **ending.status}
         if row.deleting and isinstance(outcome, Done):
             publish, outcome, leaving = self._leaving(kind, row)
             status.update(leaving)
@@ -259,6 +263,8 @@ class Passes:
         result: Row | None = change.result
         if result is not None and result.gone_at is not None and kind.publishes_record:
             self.w.keyring.drop_identity(row.key.region, row.key.id)
+        if result is not None and judged:
+            self.on_parked(kind, result)
         self.on_outbox()
         return result
 

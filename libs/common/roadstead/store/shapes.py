@@ -106,7 +106,7 @@ def checked_query(query: Query) -> Query:
         query.name,
         query.marker,
     )
-    for text in (*single, *(part for tag in query.tags for part in tag)):
+    for text in (*single, *query.codes, *(part for tag in query.tags for part in tag)):
         if text:
             check_text(text)
     return query
@@ -159,6 +159,8 @@ def matches(query: Query, row: Row) -> bool:
     if query.gone is not (row.gone_at is not None) or any(w is not None and w != has for w, has in wanted):
         return False
     if query.network is not None and network_of(row.metadata, row.spec) != query.network:
+        return False
+    if query.codes and row.status.get("code") not in query.codes:
         return False
     tags = row.metadata.get("tags")
     held = {(t.get("name"), t.get("value")) for t in tags} if isinstance(tags, list) else set()

@@ -383,6 +383,17 @@ async def test_listing_filters_match_all_given_ones(store: Store) -> None:
     assert await listed(store, name="a", identity="i1", network="n1", tags=(("t", "1"),)) == [1]
 
 
+async def test_listing_by_code_finds_those_with_one_of_them(store: Store) -> None:
+    for number, status in enumerate(({"code": "A"}, {"code": "B"}, {"code": "C"}, {"code": ""}, {}), 1):
+        await store.change(key(number), put(blank(key(number), status=status)))
+    assert await listed(store, codes=("A", "C")) == [1, 3]
+    assert await listed(store, codes=("C", "nobody's"), marker=key(1).id) == [3]
+    assert await listed(store, codes=("nobody's",)) == []
+    assert await listed(store) == [1, 2, 3, 4, 5]
+    with pytest.raises(ValueError, match="NUL"):
+        await store.list(Query("server", codes=("\0",)))
+
+
 async def test_listing_pages_by_marker_without_gap_or_repeat(store: Store) -> None:
     for n in (5, 3, 1, 4, 2):
         await store.change(key(n), put(blank(key(n))))

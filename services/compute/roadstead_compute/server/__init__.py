@@ -4,12 +4,18 @@ Left out in this step, and refused or absent rather than pretended: placement pr
 authority and the merge of user data, power and console, snapshots, bare-metal states.
 """
 
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
 from roadstead.drift import contradicts
 from roadstead.reconcile.kind import Kind, Need, Resource
+from roadstead.region import RegionSpec
 from roadstead_compute.server.act import ACTIONS
-from roadstead_compute.server.decide import decide
+from roadstead_compute.server.decide import INVENTORY_CODES, decide
 from roadstead_compute.server.model import ServerSpec, ServerStatus, id_of
 from roadstead_compute.server.observe import observe
+from roadstead_compute.server.offer import offer_of
 from roadstead_compute.server.project import project, wakes
 from roadstead_compute.server.rules import CREATING, DESTRUCTIVE, REPEATABLE, Rule
 from roadstead_compute.server.seen import Seen
@@ -34,6 +40,16 @@ def watches(resource: Resource[ServerSpec, ServerStatus]) -> tuple[Need, ...]:
     return tuple(Need("volume", v.id) for v in resource.spec.volumes)
 
 
+def judged(
+    resource: Resource[ServerSpec, ServerStatus], region: RegionSpec, extras: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """The facts of its flavor and its image."""
+    spec = resource.spec
+    image = spec.image.id if spec.image is not None else None
+    offer = offer_of(extras.get("inventory"), resource.key.region, spec.flavorID, image)
+    return asdict(offer) if offer is not None else None
+
+
 KIND: Kind[ServerSpec, ServerStatus, Seen] = Kind(
     name="server",
     service="compute",
@@ -50,6 +66,8 @@ KIND: Kind[ServerSpec, ServerStatus, Seen] = Kind(
     wakes=wakes,
     contradicted=contradicts,
     at_apply=at_apply,
+    judged=judged,
+    judged_codes=INVENTORY_CODES,
     creating=CREATING,
     destructive=DESTRUCTIVE,
     repeatable=REPEATABLE,

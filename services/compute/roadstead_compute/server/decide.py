@@ -22,6 +22,21 @@ from roadstead_compute.server.seen import Pair, Seen, VolumeSeen
 
 ServerResource = Resource[ServerSpec, ServerStatus]
 
+INVENTORY_CODES = frozenset(
+    {
+        Code.NOT_OFFERED,
+        Code.FLAVOR_GONE,
+        Code.FLAVOR_PINNED,
+        Code.IMAGE_NOT_FOUND,
+        Code.IMAGE_NOT_READY,
+        Code.IMAGE_ARCH,
+        Code.IMAGE_DISK,
+        Code.IMAGE_VIRT,
+        Code.IMAGE_VIRT_UNKNOWN,
+    }
+)
+"""Parks before a first create that lie in what the region offers, and end when that changes."""
+
 
 def decide(resource: ServerResource, seen: Seen, now: datetime) -> Decision:
     """The next step for this server; total over every observation."""

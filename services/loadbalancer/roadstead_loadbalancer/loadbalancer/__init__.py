@@ -4,7 +4,12 @@ Left for a later step: mending parts in place and removing parts that the spec n
 6, 7 and 8).  Such a difference is found and told (`14.2-7-differs`), never called realized.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
+from roadstead.reconcile.decision import Code
 from roadstead.reconcile.kind import Kind, Need, Resource
+from roadstead.region import RegionSpec
 from roadstead_loadbalancer.loadbalancer.act import ACTIONS
 from roadstead_loadbalancer.loadbalancer.decide import (
     CREATING,
@@ -28,6 +33,13 @@ def needs(resource: Resource[LoadBalancerSpec, LoadBalancerStatus]) -> tuple[Nee
     )
 
 
+def judged(
+    _resource: Resource[LoadBalancerSpec, LoadBalancerStatus], region: RegionSpec, _extras: Mapping[str, Any]
+) -> str | None:
+    """The balancing method: what a refusal, or a difference of the parts, may lie in."""
+    return region.openstack.loadBalancer.algorithm if region.openstack is not None else None
+
+
 KIND: Kind[LoadBalancerSpec, LoadBalancerStatus, Seen] = Kind(
     name="loadbalancer",
     service="loadbalancer",
@@ -40,6 +52,8 @@ KIND: Kind[LoadBalancerSpec, LoadBalancerStatus, Seen] = Kind(
     validate=validate,
     needs=needs,
     at_apply=at_apply,
+    judged=judged,
+    judged_codes=frozenset({Code.NOT_OFFERED}),
     creating=CREATING,
     destructive=DESTRUCTIVE,
     repeatable=REPEATABLE,

@@ -50,6 +50,7 @@ class LoadBalancerRule(StrEnum):
     PARTS_MANY = "14.2-7-many"
     PART_MOVING = "14.2-7-pending"
     PART_BROKEN = "14.2-7"
+    DIFFERS_ONCE = "14.2-7-differs-once"
     DIFFERS = "14.2-7-differs"
     REALIZED = "14.2-9"
     NOTHING_OURS = "14.4-foreign"
@@ -118,7 +119,7 @@ def _provision(resource: LoadBalancerResource, seen: Seen, now: datetime) -> Dec
     return (
         _balancer(resource.spec, seen.balancer)
         or _address(resource.spec, seen)
-        or _parts(render(resource.key.id, resource.spec, seen.algorithm), seen.tree)
+        or _parts(resource, render(resource.key.id, resource.spec, seen.algorithm), seen.tree)
     )
 
 
@@ -188,8 +189,11 @@ def _address(spec: LoadBalancerSpec, seen: Seen) -> Decision | None:
     return None
 
 
-def _parts(wanted: tuple[WantedListener, ...], tree: Tree) -> Decision:
-    """Step 7: each wanted listener's parts are there once and at rest, in the spec's order."""
+def _parts(resource: LoadBalancerResource, wanted: tuple[WantedListener, ...], tree: Tree) -> Decision:
+    """Step 7: each wanted listener's parts are there once and at rest, in the spec's order.
+
+    A difference is believed at the second look: a list that lacks a part once is no proof that the part is missing.
+    """
     for names in (
         [part.name for part in tree.listeners],
         [part.name for part in tree.pools],
@@ -209,8 +213,11 @@ def _parts(wanted: tuple[WantedListener, ...], tree: Tree) -> Decision:
             f"the load balancer differs from its specification ({'; '.join(differs[:5])}); changing it in place "
             "is not offered yet, delete it and make it anew"
         )
+        if resource.status.differs != text:
+            again = "the parts of the load balancer seem to differ from its specification; looking again"
+            return wait(LoadBalancerRule.DIFFERS_ONCE, Code.SETTLING, again, 2.0, differs=text)
         return park(LoadBalancerRule.DIFFERS, Code.NOT_OFFERED, text)
-    return done(LoadBalancerRule.REALIZED)
+    return done(LoadBalancerRule.REALIZED, **({"differs": None} if resource.status.differs else {}))
 
 
 def _statuses(wanted: tuple[WantedListener, ...], tree: Tree) -> Iterable[str]:

@@ -92,9 +92,10 @@ class LoadBalancerStatus(Part):
     """vipAddress from the first moment that Octavia tells it until the load balancer is gone; publicIP while there is one.
 
     refused: the wish that Octavia's provider said it cannot do, so that no pass asks for it again (OC-10); forgotten when
-    another wish is asked for.
+    another wish is asked for.  differs: in what its parts were first seen to differ from the spec; a second look has to agree.
     """
 
     vipAddress: str | None = None
     publicIP: str | None = None
     refused: Refusal | None = None
+    differs: str | None = None

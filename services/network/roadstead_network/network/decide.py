@@ -115,9 +115,8 @@ def _subnet(resource: NetworkResource, seen: NetworkSeen) -> Decision:
         return do(NetworkRule.SUBNET_OUTDATED, NetworkVerb.UPDATE_SUBNET)
     if seen.router is None:
         if seen.external is UNREAD:
-            return retry(
-                NetworkRule.NOT_READ, Code.UNKNOWN, "the region's external networks could not be read"
-            )
+            text = "the cloud lists no external network, which is not believed at once; looking again"
+            return wait(NetworkRule.NOT_READ, Code.WAITING, text)
         if seen.external is None:
             return retry(NetworkRule.NO_EXTERNAL, Code.NOT_FOUND, NO_EXTERNAL_NETWORK)
         return do(NetworkRule.ROUTER_ABSENT, NetworkVerb.CREATE_ROUTER)

@@ -96,7 +96,8 @@ class NetworkSeen:
 
     foreign: the identity is another tenant's.  physical: the region's physical network; None: tenant networks.
     held: VLAN ids that the table holds for this network; () too where nobody looked because there are none to hold.
-    external: the external network for the gateway; None: none is selected; UNREAD: not looked, a router is there.
+    external: the external network for the gateway; None: none is selected; UNREAD: not looked because a router
+        is there, or not known yet.
     interface: the router has a port in the subnet.  blocking: what else lies on the network, (word, count) sorted.
     strays: ids of VIP ports in this project whose load balancer Octavia does not know (deletion only).
     """

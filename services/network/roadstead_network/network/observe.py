@@ -206,12 +206,14 @@ async def _held(p: NetworkPass) -> tuple[int, ...]:
     return held
 
 
-async def first_external(p: NetworkPass) -> str | None:
-    """The external network for the gateway; from the cache, or by one request."""
+async def first_external(p: NetworkPass) -> str | Unread | None:
+    """The external network for the gateway; from the cache, or by one request.  UNREAD: the cloud lists none, not believed yet."""
     inventory: ExternalNetworks = p.extras["inventory"]
     if p.region is None:
         return None
     networks = await inventory.selected(p.region_id, p.region)
+    if networks is None:
+        return UNREAD
     return networks[0].id if networks else None
 
 

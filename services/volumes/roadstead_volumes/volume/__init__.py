@@ -1,6 +1,13 @@
 """Volume: storage that a server may hold on to; its attachments lie with the server."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from roadstead.reconcile.decision import Code
 from roadstead.reconcile.kind import Kind, Need, Resource
+from roadstead.region import RegionSpec
+from roadstead_volumes.inventory import VolumeClassInventory
 from roadstead_volumes.volume.act import ACTIONS
 from roadstead_volumes.volume.decide import CREATING, DESTRUCTIVE, VolumeRule, decide
 from roadstead_volumes.volume.model import VolumeSeen, VolumeSpec, VolumeStatus
@@ -17,6 +24,15 @@ def needs(resource: Resource[VolumeSpec, VolumeStatus]) -> tuple[Need, ...]:
     )
 
 
+def judged(
+    resource: Resource[VolumeSpec, VolumeStatus], region: RegionSpec, extras: Mapping[str, Any]
+) -> list[dict[str, Any]] | None:
+    """Its class as it is offered; an empty list where it is not."""
+    inventory: VolumeClassInventory = extras["inventory"]
+    known = inventory.known(resource.key.region)
+    return None if known is None else [asdict(c) for c in known if c.id == resource.spec.volumeClassID]
+
+
 KIND: Kind[VolumeSpec, VolumeStatus, VolumeSeen] = Kind(
     name="volume",
     service="volumes",
@@ -29,6 +45,8 @@ KIND: Kind[VolumeSpec, VolumeStatus, VolumeSeen] = Kind(
     validate=validate,
     needs=needs,
     at_apply=at_apply,
+    judged=judged,
+    judged_codes=frozenset({Code.NOT_OFFERED}),
     creating=CREATING,
     destructive=DESTRUCTIVE,
 )

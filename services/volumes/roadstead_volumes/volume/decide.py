@@ -17,6 +17,7 @@ class VolumeRule(StrEnum):
     NO_SURFACE = "13.1-region"
     FOREIGN = "13.1-foreign"
     MISMATCH = "13.1-identity"
+    CLASSES_UNKNOWN = "13.1-class-unknown"
     NOT_OFFERED = "13.1-class"
     ABSENT = "13.1-create"
     BROKEN = "13.1-error"
@@ -57,6 +58,9 @@ def _provision(seen: VolumeSeen) -> Decision:
         text = "the network belongs to another identity than the volume; name the network's identity or none"
         return retry(VolumeRule.MISMATCH, Code.CONSISTENCY, text)
     if seen.found is None:
+        if seen.refusals is None:
+            text = "the cloud lists no volume types, which is not believed at once; looking again"
+            return wait(VolumeRule.CLASSES_UNKNOWN, Code.WAITING, text)
         if seen.refusals:
             text = "; ".join(problem.message for problem in seen.refusals)
             return park(VolumeRule.NOT_OFFERED, Code.NOT_OFFERED, text)

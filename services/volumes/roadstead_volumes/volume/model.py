@@ -61,12 +61,12 @@ class CloudVolume:
 class VolumeSeen:
     """found None: a complete list has none.
 
-    refusals: what the offered classes have against a first create.  foreign: network or identity are another tenant's.
+    refusals: what the offered classes have against a first create, None while they are not known.  foreign: network or identity are another tenant's.
     mismatch: the network lives in another identity than the volume names.  no_surface: the region offers no block storage.
     """
 
     found: CloudVolume | None = None
-    refusals: tuple[Problem, ...] = ()
+    refusals: tuple[Problem, ...] | None = ()
     foreign: bool = False
     mismatch: bool = False
     no_surface: bool = False

@@ -28,8 +28,10 @@ async def observe(p: VolumePass) -> VolumeSeen:
         # accepted once: a class that was withdrawn since does not keep the volume from coming back
         return VolumeSeen(found)
     inventory: VolumeClassInventory = p.extras["inventory"]
-    offered = await inventory.offered(p.region_id, p.region)
     spec = p.resource.spec
+    offered = await inventory.offered(p.region_id, p.region, spec.volumeClassID)
+    if offered is None:
+        return VolumeSeen(refusals=None)
     return VolumeSeen(refusals=tuple(problems(offered, spec.volumeClassID, whole_gib(spec.size))))
 
 

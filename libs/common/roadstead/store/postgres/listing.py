@@ -3,8 +3,8 @@
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, and_, func, select
-from sqlalchemy.dialects.postgresql import asyncpg
+from sqlalchemy import Select, Text, and_, any_, func, literal, select
+from sqlalchemy.dialects.postgresql import ARRAY, asyncpg
 from sqlalchemy.sql.elements import ColumnElement
 
 from roadstead.store.api import Query
@@ -37,6 +37,8 @@ def listing(schema: str, query: Query) -> tuple[str, list[Any]]:
         wanted.append(_text(resource.c.metadata, "name") == query.name)
     if query.network is not None:
         wanted.append(_network(resource) == query.network)
+    if query.codes:
+        wanted.append(_text(resource.c.status, "code") == any_(literal([*query.codes], ARRAY(Text))))
     for name, value in query.tags:
         wanted.append(resource.c.metadata["tags"].contains([{"name": name, "value": value}]))
     if query.marker is not None:
