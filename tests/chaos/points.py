@@ -26,7 +26,7 @@ UNDER_WAY = 0.4  # seconds after which a call counts as under way; the cloud mus
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 RULES = {
     "ingest", "refuse_unread", "observe", "reference_add", "reference_remove", "granted", "intend",
-    "save_record", "set_aside", "finish", "pause",
+    "save_record", "set_aside", "finish", "pause", "tell",
 }  # fmt: skip
 
 
@@ -118,10 +118,10 @@ class PointedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def change(self, key: Any, rule: Any) -> Any:
+    async def change(self, key: Any, rule: Any, known: Any = None) -> Any:
         given = inspect.getclosurevars(rule).nonlocals
         with self._points.around(f"store.{name_of(rule, given)}", lambda: f"{key} {given}"):
-            return await self._inner.change(key, rule)
+            return await self._inner.change(key, rule, known)
 
     async def change_document(self, name: str, rule: Any) -> Any:
         with self._points.around(f"store.document.{name.split('.')[0]}", lambda: name):

@@ -264,6 +264,7 @@ class SimWorld:
             busy = bool(self._restarts) or bool(self.bus.delivering)
             for store in self.stores.values():
                 busy = busy or await store.next_due() is not None or bool(store._held.outbox)
+                busy = busy or bool(await store.untold(0, 1))
             if not busy:
                 return
             await asyncio.sleep(1.0)

@@ -19,6 +19,7 @@ from roadstead.reconcile.offers import Offers
 from roadstead.reconcile.outages import Outages
 from roadstead.reconcile.relay import Out, Relay
 from roadstead.reconcile.runner import Runner
+from roadstead.reconcile.telling import TELL_AFTER, Telling
 from roadstead.reconcile.views import Directory, Requests
 from roadstead.reconcile.wiring import Silent, Watcher, Wiring
 from roadstead.seal import Sealer
@@ -87,6 +88,7 @@ class Assembly:
     api: Api
     runner: Runner
     relay: Relay
+    telling: Telling
     offers: Offers
     extras: dict[str, Any]
     jobs: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
@@ -166,14 +168,16 @@ def assemble(service: Service, platform: Platform) -> Assembly:
     offers = Offers(service.kinds, platform.store, directory, platform.clock, extras, every=every)
     offers.nudge = runner.nudge
     runner.performing.on_parked = offers.parked
-    assembly = Assembly(service, platform, directory, handlers, api, runner, relay, offers, extras)
+    telling = Telling(platform.store, platform.clock, relay.nudge, after=TELL_AFTER * platform.pace)
+    assembly = Assembly(service, platform, directory, handlers, api, runner, relay, telling, offers, extras)
+    assembly.jobs.append(telling.run)
     assembly.jobs.append(lambda: handlers.owed.run(platform.clock))
-    if any(kind.judged_codes for kind in service.kinds):
-        handlers.on_status.append(offers.region_moved)
-        assembly.jobs.append(offers.run)
     d = platform.durations
     outages = Outages(requests, directory, platform.clock, every=d.sweep, again=d.retry_after)
     platform.circuits.append(outages.moved)
     assembly.jobs.append(outages.run)
+    if any(kind.judged_codes for kind in service.kinds):
+        handlers.on_status.append(offers.region_moved)
+        assembly.jobs.append(offers.run)
     service.setup(assembly)
     return assembly

@@ -331,6 +331,7 @@ async def _stop_answering(bus: Bus) -> None:
 
 
 async def _flush(assembly: Assembly) -> None:
+    await assembly.telling.tell()
     while await assembly.relay.flush():
         pass
 

@@ -16,6 +16,7 @@ import structlog
 from roadstead.bus.tasks import end_all
 from roadstead.clock import Clock, iso, parse_time
 from roadstead.reconcile.kind import Kind
+from roadstead.reconcile.past import KEPT_FOR
 from roadstead.store.api import Query, Store
 from roadstead.telemetry.metrics import Meters
 
@@ -25,7 +26,6 @@ BACK_OFF_FIRST = 0.5
 BACK_OFF_MAX = 30.0
 CALM = 60.0  # seconds without a failure after which the back-off begins again
 PURGE_EVERY = 3600.0
-KEPT_FOR = timedelta(days=30)
 
 
 class Supervisor:

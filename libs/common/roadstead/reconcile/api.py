@@ -6,7 +6,7 @@ Validation is the same function that ingest uses.  What is accepted is in SPEC a
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from roadstead.clock import iso, parse_time
@@ -15,12 +15,15 @@ from roadstead.reconcile import rules
 from roadstead.reconcile.handlers import Handlers, Publisher, PublishFailed, error_reply
 from roadstead.reconcile.ingest import Ingested, IngestResult, check
 from roadstead.reconcile.kind import Kind, Metadata, Problem
+from roadstead.reconcile.past import stood, superseding
 from roadstead.reconcile.status import status_document
 from roadstead.reconcile.views import Directory, StatusView
 from roadstead.store.api import Change, Query, Row
 from roadstead.subjects import BadSubject, Key, parse_key, parse_reference, spec_subject
 
 MAX_PAGE = 500
+# Times are told cut to milliseconds; one that is given means all of its own.
+WHOLE = timedelta(microseconds=999)
 MAX_REPLY = 768 * 1024
 
 Verb = Callable[
@@ -261,14 +264,20 @@ class Api:
         at = _time(payload.get("at"))
         if isinstance(at, dict):
             return at
+        if at is not None:
+            at += WHOLE
         entries = await self.handlers.store.history(
             row.key, until=at, limit=_bound(payload.get("limit"), 200, 1000)
         )
-        return {
+        reply: dict[str, Any] = {
             "id": row.key.id,
             "entries": [{"kind": e.kind, "at": iso(e.at), **e.body} for e in entries],
-            "status": status_document(row),
         }
+        if at is None:
+            return {**reply, "status": status_document(row)}
+        past = await stood(self.handlers.store, row, at)
+        reply |= {"at": iso(at), "status": past.document}
+        return {**reply, "note": past.note} if past.note else reply
 
     async def _why(
         self,
@@ -352,7 +361,7 @@ class Api:
         if isinstance(row, dict):
             return row
         change = await self.handlers.store.change(
-            row.key, lambda r, now: rules.pause(r, now, on=on, until=until)
+            row.key, lambda r, now: superseding(r, rules.pause(r, now, on=on, until=until), now)
         )
         self.handlers.on_outbox()
         self.handlers.nudge()

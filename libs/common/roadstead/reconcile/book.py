@@ -9,6 +9,7 @@ from roadstead.events import dump
 from roadstead.reconcile import rules
 from roadstead.reconcile.kind import Kind
 from roadstead.reconcile.passing import Pass
+from roadstead.reconcile.past import superseding
 from roadstead.reconcile.wiring import Held, Wiring
 from roadstead.store.api import Outgoing, Row
 from roadstead.subjects import credential_subject
@@ -34,16 +35,21 @@ class Book:
         assert self.of is not None
         writes = [dict(x) for x in self.of.writes] + [dict(intent)]
         changes = {k: v for k, v in self.of.pending_status.items() if self.reported.get(k) != v}
-        lease = self.held.lease
-        change = await w.store.change(
-            self.row.key,
-            lambda r, now: rules.intend(
-                r, now, lease=lease, intents=writes, hold_seconds=seconds, status=changes
+        lease, granted = self.held.lease, dict(self.held.granted)
+        change = await self.held.change(
+            w.store,
+            lambda r, now: superseding(
+                r,
+                rules.intend(
+                    r, now, lease=lease, intents=writes, hold_seconds=seconds, status=changes, granted=granted
+                ),
+                now,
             ),
         )
         if change.result is None:
             self.held.lost = True
             raise CloudError.lease_lost()
+        self.held.granted.clear()
         self.reported.update(changes)
         if changes:
             self.on_outbox()
@@ -66,8 +72,8 @@ class Book:
             )
 
         publish = message if self.kind.publishes_record else None
-        change = await w.store.change(
-            key, lambda r, now: rules.save_record(r, now, lease=lease, sealed=sealed, publish=publish)
+        change = await self.held.change(
+            w.store, lambda r, now: rules.save_record(r, now, lease=lease, sealed=sealed, publish=publish)
         )
         if change.result is None:
             self.held.lost = True

@@ -50,6 +50,7 @@ class Finished:
     status: Mapping[str, Any] = field(default_factory=dict)
     decided: Sequence[Decided] = ()
     writes: Sequence[Mapping[str, Any]] = ()
+    granted: Mapping[str, int] = field(default_factory=dict)  # references that the row does not have yet
     drop_references: Sequence[str] = ()
     publish: Sequence[Publication] = ()  # with the tombstone, or the deletes of a cascade
 
@@ -71,12 +72,13 @@ def finish(row: Row | None, now: datetime, *, kind: Kind[Any, Any, Any], end: Fi
     moved = row.work.wake_seq != end.lease.wake_seq
     failures = row.failures + 1 if isinstance(end.outcome, Retry) else 0
     due = now if moved else _due(now, end, row.deleting, row.failures)
+    references = {**row.references, **end.granted}
     finished = replace(
         row,
         status=status,
         failures=failures,
         ever_provisioned=row.ever_provisioned or (isinstance(end.outcome, Done) and not row.deleting),
-        references={k: v for k, v in row.references.items() if k not in set(end.drop_references)},
+        references={k: v for k, v in references.items() if k not in set(end.drop_references)},
         work=replace(row.work, due_at=due, lease_owner=None, lease_until=None),
     )
     if dump(status) != dump(row.status) or finished.ever_provisioned != row.ever_provisioned:

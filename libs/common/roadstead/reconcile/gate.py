@@ -5,8 +5,9 @@ consumers, and ends at once where the identity never had a project, because then
 to the owners of what is referenced.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -102,19 +103,33 @@ async def take_references(
     outside = row.key.kind not in WITHOUT_IDENTITY
     if outside and identity and Need("identity", str(identity)) not in wanted:
         wanted.append(Need("identity", str(identity)))
-    announced = [*wanted, *(_expected(row, wanted, directory) if outside and not identity else ())]
-    await _announce(row, announced, record)
+    expected = _expected(row, wanted, directory) if outside and not identity else []
+
+    async def take(needs: Sequence[Need]) -> dict[Need, Held]:
+        """Ask the owners of all of them at once; what did not work out."""
+        await _announce(row, needs, record)
+        asked = [n for n in needs if not _has(row, n, directory, targets)]
+        answers = await asyncio.gather(
+            *(_take(row, n, directory, requests, targets, fresh, now) for n in asked)
+        )
+        return {n: answer for n, answer in zip(asked, answers, strict=True) if answer is not None}
+
+    failed = await take([*wanted, *expected])
+    if held := next((failed[n] for n in wanted if n in failed), None):
+        return _with(held, fresh)
     for need in wanted:
-        held = await _take(row, need, directory, requests, targets, fresh, now)
-        if held is not None:
-            return held
         if need.kind == "network" and not identity:
-            identity = targets[need.kind, need.id].metadata.get("identityId")
-            if outside and identity:
-                told = Need("identity", str(identity))
-                if told not in announced:
-                    await _announce(row, [told], record)
-                wanted.append(told)
+            identity = _identity_of(targets[need.kind, need.id])
+    named = [Need("identity", str(identity))] if outside and identity else []
+    for need in named:
+        if need not in (*wanted, *expected):
+            failed |= await take([need])
+        if need in failed:
+            return _with(failed[need], fresh)
+    for stray in expected:
+        if stray not in named:
+            fresh.pop(reference_key(stray), None)  # it stays announced: let go of when this resource goes
+    wanted += [need for need in named if need not in wanted]
     if outside and not identity:
         text = "the resource names no identity and no network that has one"
         return Waiting(GateRule.REFERENCE_UNKNOWN, Retry(Code.CONSISTENCY, text), granted=fresh)
@@ -125,13 +140,32 @@ async def take_references(
     return Open(str(identity) if identity else None, targets, fresh)
 
 
+def _with(held: Held, fresh: Mapping[str, int]) -> Held:
+    """What was granted beside it is kept."""
+    return replace(held, granted=dict(fresh)) if isinstance(held, Waiting) else held
+
+
+def _has(row: Row, need: Need, directory: Directory, targets: dict[tuple[str, str], StatusView]) -> bool:
+    """Whether the reference was granted before; then its target is what the directory knows of it."""
+    known = directory.get(need.kind, need.id)
+    if known is None or row.references.get(reference_key(need), 0) <= 0:
+        return False
+    targets[need.kind, need.id] = known
+    return True
+
+
+def _identity_of(network: StatusView) -> str | None:
+    identity = network.metadata.get("identityId")
+    return str(identity) if identity else None
+
+
 def _expected(row: Row, needs: Sequence[Need], directory: Directory) -> list[Need]:
-    """The identity that a needed network of ours will name, as far as it is known: one write less than to learn it first."""
+    """The identity that a needed network of ours will name, as far as it is known: announced and asked for with all others."""
     for need in needs:
         view = directory.get(need.kind, need.id) if need.kind == "network" else None
         if view is not None and (view.key.region, view.key.project) == (row.key.region, row.key.project):
-            identity = view.metadata.get("identityId")
-            return [Need("identity", str(identity))] if identity else []
+            identity = _identity_of(view)
+            return [Need("identity", identity)] if identity else []
     return []
 
 
@@ -196,11 +230,6 @@ async def _take(
     fresh: dict[str, int],
     now: datetime,
 ) -> Held | None:
-    held = row.references.get(reference_key(need), 0) > 0
-    known = directory.get(need.kind, need.id)
-    if held and known is not None:
-        targets[need.kind, need.id] = known
-        return None
     subject = rpc_subject(OWNERS[need.kind], "reference", "add")
     ask = {"kind": need.kind, "id": need.id, "region": row.key.region, "consumer": row.key.reference}
     try:
@@ -225,7 +254,7 @@ async def _take(
     directory.put(view)
     newest = directory.get(need.kind, need.id)
     targets[need.kind, need.id] = newest if newest is not None else view
-    if not held:
+    if row.references.get(reference_key(need), 0) <= 0:
         fresh[reference_key(need)] = row.generation
     return None
 

@@ -20,6 +20,7 @@ from roadstead.reconcile.gate import view_of
 from roadstead.reconcile.ingest import Ingested, IngestResult, ingest, refuse_unread
 from roadstead.reconcile.kind import Kind, Problem
 from roadstead.reconcile.owed import Owed
+from roadstead.reconcile.past import superseding
 from roadstead.reconcile.views import Directory, StatusView
 from roadstead.seal import Sealer
 from roadstead.store.api import Store
@@ -97,8 +98,10 @@ class Handlers:
             cause["traceparent"] = headers["traceparent"]
         change = await self.store.change(
             key,
-            lambda row, now: ingest(
-                row, now, kind=kind, key=key, message=message, position=position, cause=cause
+            lambda row, now: superseding(
+                row,
+                ingest(row, now, kind=kind, key=key, message=message, position=position, cause=cause),
+                now,
             ),
         )
         result: IngestResult = change.result
@@ -114,7 +117,9 @@ class Handlers:
     async def _refused(self, kind: Kind[Any, Any, Any], key: Any, refusal: Refusal) -> None:
         """An unreadable message: the resource it names says so; the accepted spec stays in force."""
         problem = Problem(refusal.code, "", refusal.message, 400)
-        await self.store.change(key, lambda row, now: refuse_unread(row, now, key, problem))
+        await self.store.change(
+            key, lambda row, now: superseding(row, refuse_unread(row, now, key, problem), now)
+        )
         self.on_outbox()
 
     async def observed(self, subject: str, raw: bytes, headers: Mapping[str, str]) -> str | Dead:
@@ -142,7 +147,10 @@ class Handlers:
         if headers.get("traceparent"):
             cause["traceparent"] = headers["traceparent"]
         change = await self.store.change(
-            key, lambda row, now: rules.observe(row, now, kind=kind, message=message, cause=cause)
+            key,
+            lambda row, now: superseding(
+                row, rules.observe(row, now, kind=kind, message=message, cause=cause), now
+            ),
         )
         self.on_outbox()
         if change.result == "woken":

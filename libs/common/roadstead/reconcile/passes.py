@@ -16,6 +16,7 @@ from roadstead.reconcile.drive import Asked, Decided, Ending, Memory, drive
 from roadstead.reconcile.finish import Finished, Timing, finish
 from roadstead.reconcile.kind import Kind, Need, Publication
 from roadstead.reconcile.passing import Pass
+from roadstead.reconcile.past import superseding
 from roadstead.reconcile.views import RequestFailed, StatusView
 from roadstead.reconcile.wiring import Held, Wiring
 from roadstead.region import RegionSpec
@@ -27,7 +28,8 @@ MAX_AWAITED = 10_000
 
 
 class Passes:
-    """Runs single passes.  on_outbox is called after commits; awaited says who waits for the first word of a resource."""
+    """Runs single passes.  on_outbox is called after commits, on_parked after a park for what the region says; awaited says who
+    waits for the first word of a resource."""
 
     def __init__(self, wiring: Wiring) -> None:
         self.w = wiring
@@ -40,14 +42,15 @@ class Passes:
     async def one(self, held: Held) -> Row | None:
         """One pass over a claimed row; the row as written, or None when the lease was lost."""
         lease = held.lease
-        row = await self.w.store.get(lease.key.kind, lease.key.id)
+        known = held.known
+        row = known.row if known is not None else await self.w.store.get(lease.key.kind, lease.key.id)
         if row is None or not rules.holds(row, lease):
             return None
         kind = self.kinds.get(row.key.kind)
         aside, due = self._set_aside(row, kind)
         if aside or kind is None:
-            change = await self.w.store.change(
-                row.key, lambda r, now: rules.set_aside(r, now, lease=lease, due_at=due)
+            change = await held.change(
+                self.w.store, lambda r, now: rules.set_aside(r, now, lease=lease, due_at=due)
             )
             return change.result  # type: ignore[no-any-return]  # Change.result is whatever the rule says: here a Row or None
         lag = max(0.0, (self.w.clock.now() - lease.due_at).total_seconds())
@@ -137,8 +140,8 @@ class Passes:
         lease = held.lease
 
         async def record(references: Mapping[str, int]) -> None:
-            change = await self.w.store.change(
-                row.key, lambda r, now: rules.granted(r, now, lease=lease, references=references)
+            change = await held.change(
+                self.w.store, lambda r, now: rules.granted(r, now, lease=lease, references=references)
             )
             if not change.result:
                 held.lost = True
@@ -148,9 +151,8 @@ class Passes:
         self._await_news(row, needs, kind.watches(held.read(kind, row)))
         now = self.w.clock.now()
         opened = await gate.take_references(row, needs, self.w.directory, self.w.requests, record, now)
-        granted = opened.granted if isinstance(opened, gate.Open | gate.Waiting) else {}
-        if granted:
-            await record(granted)
+        if isinstance(opened, gate.Open | gate.Waiting):
+            held.granted.update(opened.granted)
         if (
             isinstance(opened, gate.Open)
             and opened.identity
@@ -256,10 +258,13 @@ class Passes:
             status=status,
             decided=ending.decided,
             writes=ending.writes,
+            granted=dict(held.granted),
             drop_references=dropped,
             publish=publish,
         )
-        change = await self.w.store.change(row.key, lambda r, now: finish(r, now, kind=kind, end=end))
+        change = await held.change(
+            self.w.store, lambda r, now: superseding(r, finish(r, now, kind=kind, end=end), now)
+        )
         result: Row | None = change.result
         if result is not None and result.gone_at is not None and kind.publishes_record:
             self.w.keyring.drop_identity(row.key.region, row.key.id)

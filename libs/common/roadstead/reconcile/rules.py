@@ -30,8 +30,8 @@ def wake(row: Row, now: datetime, cause: Mapping[str, Any]) -> Row:
 
 
 def published(row: Row, **headers: str) -> tuple[Row, Outgoing]:
-    """The row with the next resource version, and its STATUS message."""
-    row = replace(row, resource_version=row.resource_version + 1)
+    """The row with the next resource version, and its STATUS message, which always tells all consumers."""
+    row = replace(row, resource_version=row.resource_version + 1, untold_since=None)
     return row, Outgoing(status_subject(row.key), status_bytes(row), headers)
 
 
@@ -64,15 +64,20 @@ def trace_of(cause: Mapping[str, Any]) -> dict[str, str]:
 
 
 def reference_add(row: Row | None, now: datetime, *, consumer: str) -> Change:
-    """A consumer holds on to this resource: one update, unless it is going."""
+    """A consumer holds on to this resource: one update, unless it is going.
+
+    STATUS tells of it a little later, with all that came or went meanwhile (`tell`): a message to each of a thousand consumers about
+    each other would be a million lines.  Nobody waits for it; whoever holds on got the target's status with the answer.
+    """
     if row is None or row.generation == 0 or row.gone_at is not None:
         return Change(result={"error": {"code": "UNKNOWN", "message": "no such resource"}})
     if row.deleting:
         return Change(result={"error": {"code": "DELETING", "message": "the resource is being deleted"}})
+    target = status_document(replace(row, consumers=()))
     if consumer in row.consumers:
-        return Change(result={"ok": True, "target": status_document(row)})
-    held, out = published(replace(row, consumers=tuple(sorted({*row.consumers, consumer}))))
-    return Change(held, [out], result={"ok": True, "target": status_document(held)})
+        return Change(result={"ok": True, "target": target})
+    held = replace(row, consumers=tuple(sorted({*row.consumers, consumer})))
+    return Change(_untold(held, now), result={"ok": True, "target": target})
 
 
 def reference_remove(row: Row | None, now: datetime, *, consumer: str) -> Change:
@@ -82,12 +87,23 @@ def reference_remove(row: Row | None, now: datetime, *, consumer: str) -> Change
     left = replace(row, consumers=tuple(c for c in row.consumers if c != consumer))
     if left.deleting and left.gone_at is None:
         left = wake(left, now, {"reason": "reference removed"})
-    left, out = published(left)
-    return Change(left, [out], result={"ok": True})
+    return Change(_untold(left, now), result={"ok": True})
+
+
+def _untold(row: Row, now: datetime) -> Row:
+    return row if row.untold_since is not None else replace(row, untold_since=now)
+
+
+def tell(row: Row | None, now: datetime) -> Change:
+    """STATUS with the consumers as they are; nothing when it was told meanwhile with something else."""
+    if row is None or row.untold_since is None:
+        return Change()
+    told, out = published(row)
+    return Change(told, [out])
 
 
 def granted(row: Row | None, now: datetime, *, lease: Lease, references: Mapping[str, int]) -> Change:
-    """The consumer's side: what was granted stands in its own row before the first cloud write."""
+    """The consumer's side: what is about to be asked for stands in its own row first."""
     if not holds(row, lease):
         return Change(result=False)
     assert row is not None
@@ -158,6 +174,7 @@ def intend(
     intents: Sequence[Mapping[str, Any]],
     hold_seconds: float | None,
     status: Mapping[str, Any],
+    granted: Mapping[str, int] | None = None,
 ) -> Change:
     """What a pass is about to ask of the cloud, stored before it asks; result: the lease's new end, or None when it is lost."""
     if not holds(row, lease):
@@ -169,7 +186,10 @@ def intend(
     else:
         until = row.work.lease_until or lease.until
     noted = replace(
-        row, intents=_with_intents(row.intents, intents), work=replace(row.work, lease_until=until)
+        row,
+        intents=_with_intents(row.intents, intents),
+        references={**row.references, **granted} if granted else row.references,
+        work=replace(row.work, lease_until=until),
     )
     if status:
         after = merged(row.status, status, now)

@@ -70,7 +70,7 @@ class Runner:
                 await self.w.clock.sleep(1.0)
                 return
         for lease in leases:
-            held = Held(lease, before + self.w.durations.lease)
+            held = Held(lease, before + self.w.durations.lease, known=lease.known)
             self._running[lease.key] = held
             task = asyncio.create_task(self._guarded(held))
             self._tasks.add(task)

@@ -13,7 +13,7 @@ from roadstead.reconcile.drive import Ending
 from roadstead.reconcile.kind import Kind, Resource
 from roadstead.reconcile.views import Directory, Requests
 from roadstead.seal import Sealer
-from roadstead.store.api import Lease, Row, Store
+from roadstead.store.api import Change, Known, Lease, Row, RowRule, Store
 
 
 class Watcher(Protocol):
@@ -36,12 +36,24 @@ class Silent:
 
 @dataclass
 class Held:
-    """A lease in memory: until when it surely holds, on the monotonic clock."""
+    """A lease in memory: until when it surely holds, on the monotonic clock.
+
+    known: the row as last seen, None when it has to be read.  granted: references that are ours and stand in no row yet; they are
+    noted with the next intent or the pass's end, until when they stand there as announced.
+    """
 
     lease: Lease
     sure_until: float
     lost: bool = False
+    known: Known | None = None
+    granted: dict[str, int] = field(default_factory=dict)
     resource: Resource[Any, Any] | None = None  # the row as its kind reads it, without the record
+
+    async def change(self, store: Store, rule: RowRule) -> Change:
+        """Change the row; no read while nobody else changed it."""
+        change = await store.change(self.lease.key, rule, self.known)
+        self.known = change.known
+        return change
 
     def read(self, kind: Kind[Any, Any, Any], row: Row) -> Resource[Any, Any]:
         """Validated once a pass.  Raises what the kind's models raise."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from roadstead.assembly import Assembly, Service
 from roadstead.bus.failures import PublishFailed
@@ -133,6 +134,29 @@ async def test_an_accepted_edit_is_in_stream_and_database_before_the_reply(rig: 
     assert await rig.colour(ident) == "red"
     [message] = await messages_of(person, "SPEC", subject_of(ident))
     assert message["spec"] == {"colour": "red"}
+
+
+async def test_two_hundred_consumers_at_once_are_a_few_messages_of_status(rig: Rig, person: Client) -> None:
+    ident, consumers = new_id(), 200
+    await person.jetstream().publish(subject_of(ident), spec_body("red"))
+    await eventually(lambda: rig.row(ident))
+    heard: list[dict[str, Any]] = []
+
+    async def hear(message: Msg) -> None:
+        heard.append(json.loads(message.data))
+
+    await person.subscribe(subject_of(ident, head="status"), cb=hear)
+    await person.flush()
+    telling = asyncio.create_task(rig.assembly.telling.run())
+    asked = {"kind": "volume", "id": ident, "region": REGION}
+    names = [f"servers.region.unikorn-cloud.org/{number:04d}" for number in range(consumers)]
+    replies = await asyncio.gather(
+        *(ask(person, "rpc.volumes.reference.add", {**asked, "consumer": name}) for name in names)
+    )
+    assert all(reply["ok"] for reply in replies)
+    await eventually(lambda: [d for d in heard if d["consumers"] == names], what="all consumers are told")
+    assert len(heard) <= 4
+    telling.cancel()
 
 
 async def test_inventories_and_verbs_that_a_service_adds_are_answered(nats_url: str, person: Client) -> None:

@@ -165,6 +165,20 @@ def test_an_intent_holds_the_lease_past_the_call() -> None:
     assert noted.row.work.lease_until == NOW + timedelta(seconds=80)
 
 
+def test_references_that_were_granted_are_noted_with_the_intent_or_at_the_end() -> None:
+    row, lease = fresh()
+    row = replace(row, references={"network/1": -1, "identity/1": -1})
+    change = rules.intend(
+        row, NOW, lease=lease, intents=[write()], hold_seconds=80, status={}, granted={"network/1": 3}
+    )
+    assert change.row is not None
+    assert change.row.references == {"network/1": 3, "identity/1": -1}
+    finished: Row = ended(
+        change.row, lease, Done(), granted={"identity/1": 3, "server/1": 3}, drop_references=["server/1"]
+    ).result
+    assert finished.references == {"network/1": 3, "identity/1": 3}
+
+
 def test_an_intent_without_the_lease_is_refused() -> None:
     row, lease = fresh()
     stolen = replace(row, work=replace(row.work, lease_epoch=99))

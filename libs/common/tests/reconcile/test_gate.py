@@ -1,5 +1,6 @@
 """What must hold before a pass may touch the cloud (behaviour.md section 0.3 of resources.md, REF-001, REF-003, REF-007)."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -96,6 +97,53 @@ async def test_the_identity_of_a_known_network_is_written_down_with_the_network(
     assert isinstance(opened, Open)
     assert opened.identity == IDENTITY
     assert [{f"network/{NETWORK}": -1, f"identity/{IDENTITY}": -1}] == RECORDED
+
+
+async def test_all_that_is_needed_is_asked_for_at_once() -> None:
+    owners, directory = Owners(), Directory()
+    owners.rows["network", NETWORK] = target("network", NETWORK, identityId=IDENTITY)
+    owners.rows["identity", IDENTITY] = target("identity", IDENTITY)
+    directory.put(view_of(owners.rows["network", NETWORK]["target"]))
+    waiting, most = 0, 0
+    answer = owners.request
+
+    async def request(subject: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        await asyncio.sleep(0)
+        waiting -= 1
+        return await answer(subject, payload)
+
+    owners.request = request  # type: ignore[method-assign]  # as slow as a bus
+    assert isinstance(await taken(row(), (Need("network", NETWORK),), directory, owners), Open)
+    assert most == 2
+
+
+async def test_an_identity_that_the_network_no_longer_names_is_not_held_but_stays_announced() -> None:
+    owners, directory = Owners(), Directory()
+    former = "55555555-5555-4555-8555-555555555555"
+    directory.put(view_of(target("network", NETWORK, identityId=former)["target"]))
+    newer = replace(row(), key=Key(REGION, PROJECT, "network", NETWORK), resource_version=9)
+    newer = replace(newer, metadata={**newer.metadata, "identityId": IDENTITY})
+    newer = replace(newer, status={"provisioningStatus": "provisioned", "observedGeneration": 1})
+    owners.rows["network", NETWORK] = {"ok": True, "target": status_document(newer)}
+    owners.rows["identity", IDENTITY] = target("identity", IDENTITY)
+    owners.rows["identity", former] = target("identity", former)
+    opened = await taken(row(), (Need("network", NETWORK),), directory, owners)
+    assert isinstance(opened, Open)
+    assert opened.identity == IDENTITY
+    assert set(opened.granted) == {f"network/{NETWORK}", f"identity/{IDENTITY}"}
+    assert [{f"network/{NETWORK}": -1, f"identity/{former}": -1}, {f"identity/{IDENTITY}": -1}] == RECORDED
+
+
+async def test_what_was_granted_beside_what_has_to_be_waited_for_is_kept() -> None:
+    owners = Owners()
+    owners.rows["network", NETWORK] = {"error": {"code": "DELETING", "message": "going"}}
+    owners.rows["identity", IDENTITY] = target("identity", IDENTITY)
+    held = await taken(row(identityId=IDENTITY), (Need("network", NETWORK),), Directory(), owners)
+    assert isinstance(held, Waiting)
+    assert held.granted == {f"identity/{IDENTITY}": 1}
 
 
 async def test_the_identity_of_a_foreign_projects_network_is_not_written_down() -> None:

@@ -45,11 +45,14 @@ def why(
 def history(
     kind: KindArgument,
     resource: ResourceArgument,
-    at: Annotated[str | None, typer.Option("--at", help="Only what was before this time (RFC 3339).")] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", help="Only what was before this time (RFC 3339), and how it stood then."),
+    ] = None,
     limit: LimitOption = 200,
     form: FormOption = Form.TABLE,
 ) -> None:
-    """Show every decision and every write to the cloud, oldest first, and how it stands.
+    """Show every decision and every write to the cloud, oldest first, and how it stands, or stood at a time of the last 30 days.
 
     Example: roadstead history network quickstart --at 2026-01-31T12:00:00Z
     """
@@ -64,8 +67,11 @@ def history(
                 return
             for line in history_lines(reply.get("entries", [])):
                 console().print(line)
-            document = reply.get("status", {})
-            say(f"now {status_of(document)} {message_of(document)}".rstrip())
+            document, when = reply.get("status"), reply.get("at", "now")
+            if document is not None:
+                say(f"{when} {status_of(document)} {message_of(document)}".rstrip())
+            if reply.get("note"):
+                say(f"{when} {reply['note']}")
 
     asyncio.run(work())
 
