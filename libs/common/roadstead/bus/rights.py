@@ -124,7 +124,7 @@ def provider_rights(provider: str) -> Rights:
     calls = provider_calls(provider)
     publish = [provider_report_subject(provider, what) for what in PROVIDER_REPORTS]
     publish += [provider_rpc_subject(provider, verb) for verb in ("status", "statistics", "get", "tree")]
-    publish += [f"$JS.API.STREAM.INFO.{calls.stream}", *_consuming(calls)]
+    publish += [f"dlq.{provider_user(provider)}.>", f"$JS.API.STREAM.INFO.{calls.stream}", *_consuming(calls)]
     inbox = inbox_of(provider_user(provider))
     subscribe = (
         provider_rpc_subject(provider, "check"),

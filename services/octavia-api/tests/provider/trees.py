@@ -1,8 +1,13 @@
 """A small tree with one of everything, for tests."""
 
+import itertools
+from datetime import UTC, datetime
 from typing import Any
 
 from roadstead_octavia.db.port import Tree
+from roadstead_octavia.db.rows import made
+
+AT = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 
 PROJECT = "0c7a1b52e64d4f6e9f31c8d27a5be014"
 LB = "10000000-0000-4000-8000-000000000001"
@@ -27,7 +32,6 @@ def _common(identifier: str, status: str, **more: Any) -> dict[str, Any]:
     return {
         "id": identifier,
         "project_id": PROJECT,
-        "name": None,
         "enabled": True,
         "provisioning_status": status,
         "operating_status": "OFFLINE",
@@ -128,4 +132,6 @@ def a_tree(status: str = "ACTIVE", *, revision: int = 7, version: int = 3, provi
         ],
         "tags": [],
     }
-    return Tree(version, revision, rows)
+    numbers = itertools.count()
+    whole = {table: [made(table, row, AT, next(numbers)) for row in of] for table, of in rows.items()}
+    return Tree(version, revision, whole)
