@@ -12,6 +12,7 @@ from typing import Any
 
 from roadstead_octavia.db.port import Delete, Insert, Row, Update, Write
 from roadstead_octavia.db.rows import changed, key_of, made
+from roadstead_octavia.db.tables import FAMILIES
 
 # Inserting a row that is there writes the given columns into it.
 UPSERTED = frozenset(("quotas", "listener_statistics"))
@@ -40,8 +41,14 @@ class Batch:
         """Whether the rows of that write are surely the same as, or none of, those that others touch."""
         if write.table in self.sealed:
             return False
+        if isinstance(write, Delete) and any(self.inserts.values()):
+            # What goes takes along what belongs to it, also what this change has made a moment ago; tags have nothing below them.
+            return write.table not in FAMILIES and not self._makes(write)
         known = self.touches.get(write.table)
         return not known or set(next(iter(known.values())).key) == set(write.key)
+
+    def _makes(self, write: Delete) -> bool:
+        return any(_has(row, write.key) for rows in self.pending(write.table) for row in rows)
 
     def pending(self, table: str) -> Iterable[list[dict[str, Any]]]:
         return (rows for (name, _), rows in self.inserts.items() if name == table)
@@ -76,8 +83,7 @@ def _touch(batches: list[Batch], write: Update | Delete, at: datetime) -> None:
         batch = Batch()
         batches.append(batch)
     values = changed(write.table, write.values, at) if isinstance(write, Update) else None
-    whole = _fold_into_new(batch, write.table, write.key, values)
-    if whole or (values is not None and not values):
+    if values is not None and (_fold_into_new(batch, write.table, write.key, values) or not values):
         return
     known = batch.touches.setdefault(write.table, {})
     place = tuple(write.key[name] for name in sorted(write.key))
@@ -92,18 +98,19 @@ def _touch(batches: list[Batch], write: Update | Delete, at: datetime) -> None:
         batch.sealed.add(write.table)
 
 
-def _fold_into_new(batch: Batch, table: str, key: Row, values: dict[str, Any] | None) -> bool:
-    """Apply the write to rows that the batch makes; True when the key can name no other row than one of them."""
+def _fold_into_new(batch: Batch, table: str, key: Row, values: dict[str, Any]) -> bool:
+    """Apply an update to rows that the batch makes; True when the key can name no other row than one of them."""
     hit = False
     for rows in batch.pending(table):
-        for row in list(rows):
-            if all(row[name] == value for name, value in key.items()):
+        for row in rows:
+            if _has(row, key):
                 hit = True
-                if values is None:
-                    rows.remove(row)
-                else:
-                    row.update(values)
+                row.update(values)
     return hit and set(key_of(table)) <= set(key)
+
+
+def _has(row: Row, key: Row) -> bool:
+    return all(row[name] == value for name, value in key.items())
 
 
 def head_values(writes: Sequence[Write], load_balancer_id: str) -> tuple[dict[str, Any], list[Write]]:

@@ -65,7 +65,7 @@ async def _page(link: Link, schema: str, query: Page) -> Sequence[Row]:
     marker = await _marker(link, schema, query) if query.marker is not None else None
     shape, arguments = _shape(query, marker)
     records = await link.fetch(_statement(schema, shape), *arguments)
-    rows = [_row(shape, record) for record in records]
+    rows = _rows(shape, records)
     if not shape.whole and rows and shape.table in MANY:
         await _relate(link, schema, shape.table, rows)
     if backwards:
@@ -124,36 +124,38 @@ async def _marker(link: Link, schema: str, query: Page) -> Sequence[Any]:
     return tuple(record)
 
 
-def _row(shape: Shape, record: Any) -> dict[str, Any]:
+def _rows(shape: Shape, records: Sequence[Any]) -> list[dict[str, Any]]:
     columns = columns_of(shape.table)
-    row: dict[str, Any] = dict(zip(columns, record, strict=False))
+    rows: list[dict[str, Any]] = [dict(zip(columns, record, strict=False)) for record in records]
     at = len(columns)
     for one in ONE.get(shape.table, ()):
         its = one.columns
-        values = record[at : at + len(its)]
-        at += len(its)
-        if one.only:
-            row[one.relation] = values[0]
-        else:
-            there = values[its.index(one.key)] is not None
-            row[one.relation] = dict(zip(its, values, strict=True)) if there else None
+        key, end = at + its.index(one.only or one.key), at + len(its)
+        for row, record in zip(rows, records, strict=True):
+            if one.only:
+                row[one.relation] = record[key]
+            else:
+                there = record[key] is not None
+                row[one.relation] = dict(zip(its, record[at:end], strict=True)) if there else None
+        at = end
     if shape.whole:
         for many in MANY.get(shape.table, ()):
-            row[many.relation] = elements(many, record[at] or [])
+            for row, record in zip(rows, records, strict=True):
+                row[many.relation] = elements(many, record[at] or [])
             at += 1
-    return row
+    return rows
 
 
 async def _relate(link: Link, schema: str, table: str, rows: list[dict[str, Any]]) -> None:
     """Put the lists of all rows into them."""
     manys = MANY[table]
     by_id = {row["id"]: row for row in rows}
+    for number, owner, values in await link.fetch(_relations(schema, table), list(by_id)):
+        by_id[owner][manys[number].relation] = elements(manys[number], values)
     for many in manys:
         for row in rows:
-            row[many.relation] = []
-    for number, owner, values in await link.fetch(_relations(schema, table), list(by_id)):
-        many = manys[number]
-        by_id[owner][many.relation] = elements(many, values)
+            if many.relation not in row:
+                row[many.relation] = []
 
 
 # Text
