@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+import yaml
 from oslo_config import cfg
 from oslo_policy import _checks, policy
 
@@ -169,8 +170,8 @@ def _enforcer(mode: Mode, file: Path | None) -> policy.Enforcer:
     conf.set_override("policy_dirs", [], "oslo_policy")
     made.suppress_default_change_warnings = made.suppress_deprecation_warnings = True
     made.register_defaults([_default(rule) for rule in RULES])
-    if file is not None and not file.is_file():
-        raise BadPolicy(f"{file}: there is no such file; unset the setting for the default rules")
+    if file is not None:
+        _look_at(file)
     try:
         made.load_rules(force_reload=True)
         made.check_rules(raise_on_violation=True)
@@ -180,6 +181,21 @@ def _enforcer(mode: Mode, file: Path | None) -> policy.Enforcer:
         raise BadPolicy(f"{file}: {error}") from None
     made.use_conf = False  # from here on only `reload` looks at files
     return made
+
+
+def _look_at(file: Path) -> None:
+    """BadPolicy for what is no list of rules; the library would fail on it in its own ways."""
+    if not file.is_file():
+        raise BadPolicy(f"{file}: there is no such file; unset the setting for the default rules")
+    try:
+        content = yaml.safe_load(file.read_text())
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise BadPolicy(f"{file}: {error}") from None
+    if content is not None and not isinstance(content, dict):
+        raise BadPolicy(f"{file}: give one rule a line, NAME: EXPRESSION")
+    for name, check in (content or {}).items():
+        if not isinstance(name, str) or not isinstance(check, str | list):
+            raise BadPolicy(f"{file}: the rule {name} has no expression; put it into quotes")
 
 
 def _default(rule: Any) -> policy.RuleDefault:

@@ -3,7 +3,6 @@
 import re
 from functools import lru_cache
 
-
 RANGE = re.compile(r"\s*[^\s/;,]+/[^\s/;,]+\s*(;.*)?", re.DOTALL)
 
 

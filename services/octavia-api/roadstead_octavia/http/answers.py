@@ -1,6 +1,6 @@
 """An answer as bytes, and the sending of it."""
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ import orjson
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Headers = tuple[tuple[str, str], ...]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON = "application/json"
@@ -23,21 +24,18 @@ class Response:
     status: int
     body: bytes = b""
     content_type: str | None = None
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Headers = ()
 
 
-def json_response(status: int, body: Any, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+def json_response(status: int, body: Any, headers: Headers = ()) -> Response:
     return Response(status, orjson.dumps(body), JSON, headers)
 
 
-async def send_response(
-    send: Send, response: Response, more: Mapping[str, str], *, without_body: bool
-) -> None:
+async def send_response(send: Send, response: Response, more: Headers, *, without_body: bool) -> None:
     """more: headers that every answer has.  without_body: the request was HEAD."""
-    headers = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in more.items()]
-    headers += [
+    headers = [
         (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
-        for name, value in response.headers
+        for name, value in (*more, *response.headers)
     ]
     if response.content_type is not None:
         headers.append((b"content-type", response.content_type.encode("latin-1")))

@@ -117,8 +117,10 @@ class App:
             span.set_attribute("http.response.status_code", response.status)
             if response.status >= 500:
                 span.set_status(Status(StatusCode.ERROR))
-            more = {"x-openstack-request-id": request.id}
-            more.update(self._cors.headers(request.headers.get("origin")))
+            more = (
+                ("x-openstack-request-id", request.id),
+                *self._cors.headers(request.headers.get("origin")),
+            )
             await send_response(send, response, more, without_body=request.method == "HEAD")
         seconds = self._clock() - began
         if self._meters is not None:

@@ -25,7 +25,10 @@ class Cors:
         )
 
     def preflight(self, origin: str | None, method: str | None, headers: str) -> Response:
-        """200 without a body, as every OPTIONS; what is allowed is told to an origin that is let in and asks for what there is."""
+        """200 without a body, as every OPTIONS; what is allowed is told to an origin that is let in and asks for what there is.
+
+        `headers` comes on top, as on every answer.
+        """
         wanted = [part.strip().lower() for part in headers.split(",") if part.strip()]
         known = {name.lower() for name in HEADERS_IN}
         if not self._lets_in(origin) or method not in METHODS or not known.issuperset(wanted):
@@ -33,7 +36,6 @@ class Cors:
         return Response(
             200,
             headers=(
-                *self.headers(origin),
                 ("Access-Control-Max-Age", "3600"),
                 ("Access-Control-Allow-Methods", ",".join(METHODS)),
                 ("Access-Control-Allow-Headers", ",".join(HEADERS_IN)),

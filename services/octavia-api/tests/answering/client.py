@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from roadstead_octavia.call import Caller, Parts
 from roadstead_octavia.db.port import Page, Row
@@ -62,8 +63,6 @@ async def ask(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    from urllib.parse import unquote
-
     scope = {
         "type": "http",
         "method": method,
@@ -109,7 +108,7 @@ class Rows:
             wanted["project_id"] = query.project_id
         found = [r for r in rows if all(r.get(k) == v for k, v in wanted.items())]
         for one in query.filters:
-            found = [r for r in found if (r.get(one.table) if one.table else r).get(one.column) in one.values]
+            found = [r for r in found if (r[one.table] if one.table else r).get(one.column) in one.values]
         for column, descends in reversed(query.sort):
             found.sort(key=lambda r: str(r.get(column)), reverse=descends)
         if query.marker is not None:

@@ -4,14 +4,13 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 
 from roadstead_octavia.http.faults import RoutingError
 from roadstead_octavia.http.router import find
 from roadstead_octavia.http.routes import EVERYWHERE, ROUTES, entries
 from roadstead_octavia.policy_rules import PREFIX, RULES
 
-from .facts import FACTS, needs_facts
+from .facts import facts_of, needs_facts
 
 
 def test_there_are_75_operations_and_297_entries_and_none_twice() -> None:
@@ -26,7 +25,7 @@ def test_every_rule_that_a_route_asks_is_a_default_rule_and_none_is_left_over() 
 
 @needs_facts
 def test_routes_statuses_prefixes_rules_and_arguments_are_those_of_the_original() -> None:
-    facts = yaml.safe_load((FACTS / "routes.yaml").read_text())["operations"]
+    facts = facts_of("routes")["operations"]
     assert {_told(o) for o in facts} == {
         (r.operation, r.method, _blank(r.path), r.prefixes, r.success, r.rules) for r in ROUTES
     }
