@@ -1,0 +1,59 @@
+"""What we answer otherwise on purpose, as rules over a recorded exchange.
+
+A rule turns the recorded result into the one that we stand for, from what the request and the result say, never from which exchange it
+is.  Each rule's id is a line of docs/octavia-departures.md, with the reason and the test.
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Line = dict[str, Any]  # one difference as the replayer reports it: request, expected, actual
+
+
+@dataclass(frozen=True)
+class Departure:
+    """apply: changes `expected` (and where noise is to be left out, `actual`) in place; whether it did anything."""
+
+    id: str
+    apply: Callable[[Line], bool]
+
+
+RULES: list[Departure] = []
+
+
+def departure(identifier: str) -> Callable[[Callable[[Line], bool]], Callable[[Line], bool]]:
+    def keep(function: Callable[[Line], bool]) -> Callable[[Line], bool]:
+        RULES.append(Departure(identifier, function))
+        return function
+
+    return keep
+
+
+def explain(line: Line, same: Callable[[Any, Any], bool]) -> list[str] | None:
+    """The ids of the rules that together explain the whole difference, None when they do not."""
+    if "actual" not in line:
+        return None
+    work = copy.deepcopy(line)
+    used = [rule.id for rule in RULES if rule.apply(work)]
+    return used if used and same(work["expected"], work["actual"]) else None
+
+
+@departure("quota-counted")
+def _quotas_are_counted(line: Line) -> bool:
+    """Counters of what is in use are not stored, so no row of theirs changes and none is made."""
+    touched = False
+    for side in ("expected", "actual"):
+        kept = []
+        for table, verb, row in line[side]["changes"]:
+            if table == "quotas" and verb == "put":
+                limits = {k: v for k, v in row.items() if not k.startswith("in_use_") and k != "project_id"}
+                if all(v is None for v in limits.values()):
+                    touched = True
+                    continue
+                touched = True
+                row = {k: v for k, v in row.items() if not k.startswith("in_use_")}
+            kept.append([table, verb, row])
+        line[side]["changes"] = kept
+    return touched
