@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from roadstead.testing.servers import free_port
-from roadstead_octavia.db.port import Change, Delete, Insert, Stale, Touched, Update
+from roadstead_octavia.db.port import Change, Delete, Insert, Stale, Touched, Update, Write
 from roadstead_octavia.db.postgres import PostgresDatabase
 from roadstead_octavia.errors import ApiError
 from roadstead_octavia.options import Options
@@ -54,7 +54,7 @@ async def test_each_request_takes_one_round_trip_with_and_without_quotas(databas
     tree = await database.tree(row["id"])
     assert tree is not None
     assert await trips(database, database.tree(row["id"])) == 1
-    writes = [
+    writes: list[Write] = [
         Insert("pool", p := pool(row["id"])),
         *(Insert("member", member(p["id"], n)) for n in range(300)),
     ]
@@ -292,7 +292,7 @@ async def test_deleting_takes_children_parts_tags_and_references_along(database:
 async def test_tags_are_replaced_in_one_statement_also_by_the_same_ones(database: PostgresDatabase) -> None:
     row = load_balancer()
     await database.commit(creation(row, tags=("a", "b")), OPTIONS)
-    writes = (
+    writes: tuple[Write, ...] = (
         Delete("tags", {"resource_id": row["id"]}),
         *(Insert("tags", {"resource_id": row["id"], "tag": tag}) for tag in ("c", "b")),
     )
@@ -336,7 +336,7 @@ async def test_a_commit_whose_answer_was_lost_is_not_made_twice(database: Postgr
             raise ConnectionResetError
         return revision
 
-    database._guarded = loses_its_first_answer  # type: ignore[method-assign]
+    database._guarded = loses_its_first_answer  # type: ignore[method-assign, assignment]
     assert await database.commit(change, OPTIONS) == 1
     assert calls == 1
     assert len(await database.rows("operation", {"load_balancer_id": row["id"]})) == 1

@@ -10,7 +10,8 @@ import pytest
 import yaml
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, UniqueConstraint
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from roadstead.store.api import SchemaBehind
@@ -43,9 +44,8 @@ def facts() -> dict[str, Any]:
 
 
 def spelled(column: Any) -> str:
-    from sqlalchemy.dialects import postgresql
-
-    return re.sub(r" COLLATE .*", "", column.type.compile(postgresql.dialect()))
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
+    return re.sub(r" COLLATE .*", "", column.type.compile(dialect))
 
 
 def test_the_originals_39_tables_have_its_columns_types_and_keys(facts: dict[str, Any]) -> None:
@@ -75,9 +75,7 @@ def test_foreign_keys_and_unique_keys_are_the_originals(facts: dict[str, Any]) -
         assert found == wanted, name
         unique = {u["name"]: set(u["columns"]) for u in fact.get("unique", ())}
         have = {
-            c.name: {k.name for k in c.columns}
-            for c in table.constraints
-            if type(c).__name__ == "UniqueConstraint"
+            c.name: {k.name for k in c.columns} for c in table.constraints if isinstance(c, UniqueConstraint)
         }
         assert have == unique, name
         assert {i["name"] for i in fact.get("indexes", ())} <= {i.name for i in table.indexes}, name
