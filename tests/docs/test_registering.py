@@ -261,10 +261,14 @@ async def _cold_start(deployment: Deployment) -> None:
         )
         await person.provisioned(later)
 
+        region = Key(deployment.region(), "_", "region", deployment.region())
+        before = (await person.ask(region, "get"))["spec"]
+        assert before["openstack"]["blockStorage"]["volumeClasses"]["selector"]["ids"]
         old, mark = deployment.credential(), deployment.cloud.sequence
         done = await asyncio.to_thread(deployment.shell, commands(ROTATING))
         assert done.returncode == 0, deployment.transcript[-1]
         new = deployment.credential()
+        assert (await person.ask(region, "get"))["spec"] == before, "what is not said again stays"
         assert new["USER_ID"] == old["USER_ID"]
         assert new["PASSWORD"] != old["PASSWORD"]
         last = await person.publish(

@@ -138,6 +138,17 @@ async def _list(admin: Administrator, service: str, path: str, name: str) -> lis
     return found
 
 
+async def held_region(client: Client, region: str) -> dict[str, Any] | None:
+    """The Region as its owner has it now; None when there is none, or it is being deleted."""
+    try:
+        held = await client.api("region", "get", {"id": region}, region=region)
+    except Refused as error:
+        if error.http == 404:
+            return None
+        raise
+    return None if "deletionTimestamp" in held["metadata"] or not held.get("spec") else held
+
+
 async def register_region(client: Client, made: Registered) -> dict[str, Any]:
     """Hand over the credential where there is one, then say what the region is; the reply of the latter."""
     if made.credential is not None:

@@ -9,7 +9,7 @@ import secrets
 import shlex
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +23,9 @@ from roadstead.cloud.verdicts import error_of, verdict
 
 VARIABLES = "ROADSTEAD_CLOUD_"
 LEGACY_MEMBER = "_member_"
+PREFIX = "unikorn-openstack"
+NAMES = ("domain_name", "project_name", "user_name")
+HANDED_ON = ("external_network", "flavor", "image")
 
 
 class ConfigureError(Exception):
@@ -37,11 +40,12 @@ class ConfigureError(Exception):
 class Wanted:
     """Input of configure.  prefix: of the deployment, not of the region; different for deployments in one cloud.
 
-    password: of the provider user; None: made when the user is new.  rotate: give an existing user a new one.
+    None is not given: what an earlier run said counts, then the usual.  password: of the provider user; None: made when the user
+    is new.  rotate: give an existing user a new one.  remove: external-network, flavor or image of an earlier run to forget.
     """
 
     mode: Literal["create", "existing"] = "create"
-    prefix: str = "unikorn-openstack"
+    prefix: str | None = None
     domain_id: str | None = None
     domain_name: str | None = None
     project_id: str | None = None
@@ -57,6 +61,7 @@ class Wanted:
     external_network: str | None = None
     flavor: str | None = None
     image: str | None = None
+    remove: tuple[str, ...] = ()
 
     @property
     def roles(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -77,14 +82,36 @@ class Configured:
 async def configure(
     admin: Administrator, wanted: Wanted, previous: Mapping[str, str] | None = None
 ) -> Configured:
-    """Make or find domain, project, user and grants; `previous` are values of an earlier run, for its password.
+    """Make or find domain, project, user and grants; `previous` are values of an earlier run, for what is not given now.
 
     Raises ConfigureError.
     """
+    wanted = with_previous(wanted, previous or {}, admin.auth_url)
     if wanted.mode == "existing":
         return _existing(admin, wanted)
     run = _Run(admin, wanted, dict(previous or {}))
     return await run.create()
+
+
+def with_previous(wanted: Wanted, previous: Mapping[str, str], auth_url: str) -> Wanted:
+    """What is not given as an earlier run had it.  ConfigureError for what is given and removed at once.
+
+    Names stay unless another prefix is given; ids mean something in their own cloud alone.
+    """
+    both = [n for n in wanted.remove if getattr(wanted, n.replace("-", "_"))]
+    if both:
+        raise ConfigureError(f"{', '.join(both)} cannot be given and removed at once; say one of the two")
+    known = previous.get("PREFIX")
+    renamed = wanted.prefix is not None and wanted.prefix != known
+    names = {} if renamed else {n: previous.get(n.upper()) for n in NAMES}
+    here = previous.get("AUTH_URL") in (None, auth_url)
+    ids = {n: previous.get(n.upper()) for n in HANDED_ON if here and n.replace("_", "-") not in wanted.remove}
+    if wanted.mode == "existing" and here:
+        ids.update({n: previous.get(n.upper()) for n in ("domain_id", "project_id", "user_id")})
+        if (wanted.user_id or previous.get("USER_ID")) == previous.get("USER_ID"):
+            ids["password"] = previous.get("PASSWORD")
+    kept = {n: value for n, value in {**names, **ids}.items() if value and getattr(wanted, n) is None}
+    return replace(wanted, **{"prefix": wanted.prefix or known or PREFIX, **kept})
 
 
 def _existing(admin: Administrator, wanted: Wanted) -> Configured:
@@ -102,6 +129,7 @@ def _existing(admin: Administrator, wanted: Wanted) -> Configured:
 
 def _values(admin: Administrator, wanted: Wanted, ids: Mapping[str, str]) -> dict[str, str]:
     optional = {
+        "PREFIX": wanted.prefix,
         "REGION_NAME": admin.region_name,
         "DOMAIN_NAME": wanted.domain_name,
         "PROJECT_NAME": wanted.project_name,
@@ -123,6 +151,7 @@ class _Run:
 
     async def create(self) -> Configured:
         wanted = self.wanted
+        assert wanted.prefix is not None
         domain_name = wanted.domain_name or wanted.prefix
         project_name = wanted.project_name or f"{wanted.prefix}-provider"
         user_name = wanted.user_name or f"{wanted.prefix}-provider"

@@ -276,3 +276,118 @@ def test_inv_029_a_secret_needs_all_four_keys(missing: str) -> None:
 def test_values_do_not_print_the_password() -> None:
     assert "hidden" not in repr(Configured({"PASSWORD": "hidden"}))
     assert "hidden" not in repr(Wanted(password="hidden"))
+
+
+FULL: dict[str, Any] = {
+    "organizations": ("o1",), "volume_classes": ("t1", "t2"), "algorithm": "SOURCE_IP_PORT", "flavor": "f",
+    "external_network": "x", "region_name": "RegionOne", "namespace": "n", "secret_name": "s",
+}  # fmt: skip
+
+
+def held(**options: Any) -> dict[str, Any]:
+    """A registered Region's document, with parts that only an apply puts there."""
+    envelope = register(name="one", endpoint="http://k", **{**FULL, **options}).envelope
+    envelope["metadata"].update(description="ours", generation=4, creationTime="x")
+    openstack = envelope["spec"]["openstack"]
+    openstack.setdefault("network", {})["providerNetworks"] = {"physicalNetwork": "physnet1"}
+    openstack.setdefault("compute", {}).setdefault("flavors", {})["metadata"] = [{"id": "f"}]
+    return envelope
+
+
+def test_inv_016_what_is_not_given_again_stays_as_the_region_has_it() -> None:
+    known = held()
+    again = register(name="one", endpoint="http://k", held=known)
+    assert again.envelope["spec"] == known["spec"]
+    assert again.envelope["metadata"] == {
+        "id": known["metadata"]["id"], "name": "one", "regionId": known["metadata"]["id"], "description": "ours",
+    }  # fmt: skip
+    assert register(name="one", held=known, region_id="rid").envelope["spec"] == known["spec"], (
+        "the address too"
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "path"),
+    [
+        ("volume_classes", ("t3",), ("openstack", "blockStorage", "volumeClasses", "selector", "ids")),
+        ("flavor", "g", ("openstack", "compute", "flavors", "selector", "ids")),
+        ("external_network", "y", ("openstack", "network", "externalNetworks", "selector", "ids")),
+        ("algorithm", "ROUND_ROBIN", ("openstack", "loadBalancer", "algorithm")),
+        ("region_name", "Two", ("openstack", "regionName")),
+        ("secret_name", "t", ("openstack", "serviceAccountSecret", "name")),
+        ("namespace", "m", ("openstack", "serviceAccountSecret", "namespace")),
+        ("organizations", ("o2",), ("security", "organizations")),
+    ],
+)
+def test_what_is_given_replaces_its_own_part_and_nothing_else(
+    option: str, value: Any, path: tuple[str, ...]
+) -> None:
+    known = held()
+    again = register(name="one", endpoint="http://k", held=known, **{option: value}).envelope["spec"]
+    wanted = known["spec"]
+    assert again != wanted
+    *parents, last = path
+    for name in parents:
+        again, wanted = again[name], wanted[name]
+    assert again.pop(last) != wanted.pop(last)
+    assert again == wanted
+
+
+@pytest.mark.parametrize(
+    "word", ["volume-class", "flavor", "external-network", "algorithm", "only-organization"]
+)
+def test_what_is_removed_goes_and_everything_else_stays(word: str) -> None:
+    known = held()
+    less = register(name="one", endpoint="http://k", held=known, remove=(word,)).envelope["spec"]
+    option = {"only-organization": "organizations", "volume-class": "volume_classes"}.get(
+        word, word.replace("-", "_")
+    )
+    assert less == held(**{option: FULL[option][:0] if isinstance(FULL[option], tuple) else None})["spec"]
+    with pytest.raises(ValueError, match=f"{word} cannot be given and removed at once"):
+        register(name="one", endpoint="http://k", held=known, remove=(word,), **{option: FULL[option]})
+
+
+async def test_configure_again_keeps_what_the_file_says(sim: Cloud) -> None:
+    admin = DirectAdministrator(sim)
+    networks = await admin.request("network", "GET", "/networks", None, None)
+    assert networks.status == 200
+    wanted = Wanted(
+        prefix="dep", domain_name="mine", user_name="robot", external_network="ext-9", flavor="f", image="i"
+    )
+    first = await configure(admin, wanted)
+    before = writes(sim)
+    again = await configure(admin, Wanted(), first.values)
+    assert again.values == first.values
+    assert [w for w in writes(sim)[len(before) :] if w[0] == "POST"] == [], "no second domain"
+    assert (await configure(admin, Wanted(prefix="dep"), first.values)).values == first.values
+
+
+async def test_configure_forgets_what_it_is_told_to_and_ids_of_another_cloud(sim: Cloud) -> None:
+    admin = DirectAdministrator(sim)
+    first = await configure(admin, Wanted(external_network="ext-9", flavor="f", image="i"))
+    less = await configure(admin, Wanted(remove=("flavor", "external-network")), first.values)
+    assert "FLAVOR" not in less.values
+    assert less.values["IMAGE"] == "i"
+    assert less.values["EXTERNAL_NETWORK"] not in ("", "ext-9"), "the first one of the cloud again"
+    moved = {**first.values, "AUTH_URL": "http://another/v3"}
+    assert "IMAGE" not in (await configure(admin, Wanted(), moved)).values
+    with pytest.raises(ConfigureError, match="flavor cannot be given and removed at once"):
+        await configure(admin, Wanted(flavor="f", remove=("flavor",)), first.values)
+
+
+async def test_another_prefix_is_another_deployment_whatever_the_file_says(sim: Cloud) -> None:
+    admin = DirectAdministrator(sim)
+    first = await configure(admin, Wanted(prefix="one", domain_name="mine"))
+    other = await configure(admin, Wanted(prefix="two"), first.values)
+    assert (other.values["DOMAIN_NAME"], other.values["USER_NAME"]) == ("two", "two-provider")
+
+
+async def test_existing_mode_keeps_the_ids_of_the_file(sim: Cloud) -> None:
+    admin = DirectAdministrator(sim)
+    first = await configure(
+        admin, Wanted(mode="existing", domain_id="d", project_id="p", user_id="u", password="w", flavor="f")
+    )
+    again = await configure(admin, Wanted(mode="existing", project_id="q"), first.values)
+    assert again.values == {**first.values, "PROJECT_ID": "q"}
+    with pytest.raises(ConfigureError, match="needs password"):
+        await configure(admin, Wanted(mode="existing", user_id="v"), first.values)

@@ -18,6 +18,7 @@ from roadstead.cli.regions import (
     administrator,
     configure_cloud,
     document,
+    held_region,
     offer_of,
     register_region,
     until_ready,
@@ -25,6 +26,7 @@ from roadstead.cli.regions import (
     values_of_file,
 )
 from roadstead.cloud.configure import Wanted, shell_text
+from roadstead.cloud.register import Registered, region_id_of
 
 PASSWORD = "ROADSTEAD_CLOUD_PASSWORD"  # noqa: S105 - the name of a variable
 
@@ -34,6 +36,24 @@ group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Clouds as
 class Mode(StrEnum):
     CREATE = "create"
     EXISTING = "existing"
+
+
+class Selection(StrEnum):
+    """What can be taken out of a Region again."""
+
+    ONLY_ORGANIZATION = "only-organization"
+    VOLUME_CLASS = "volume-class"
+    ALGORITHM = "algorithm"
+    FLAVOR = "flavor"
+    EXTERNAL_NETWORK = "external-network"
+
+
+class Given(StrEnum):
+    """What can be taken out of a file of `configure` again."""
+
+    EXTERNAL_NETWORK = "external-network"
+    FLAVOR = "flavor"
+    IMAGE = "image"
 
 
 CloudOption = Annotated[str | None, typer.Option("--cloud", help="Administrator: a cloud of clouds.yaml.")]
@@ -52,8 +72,11 @@ def configure(
         Mode, typer.Option(help="Make what is missing, or only use what is given.")
     ] = Mode.CREATE,
     prefix: Annotated[
-        str, typer.Option(help="Name of the deployment; different ones may share a cloud.")
-    ] = "unikorn-openstack",
+        Text,
+        typer.Option(
+            help="Name of the deployment; different ones may share a cloud.", show_default="unikorn-openstack"
+        ),
+    ] = None,
     domain_id: Annotated[Text, typer.Option(help="Domain to use.")] = None,
     domain_name: Annotated[Text, typer.Option(help="Name of the domain; the prefix when left out.")] = None,
     project_id: Annotated[Text, typer.Option(help="Project to use (existing mode).")] = None,
@@ -82,8 +105,13 @@ def configure(
     ] = None,
     flavor: Annotated[Text, typer.Option(help="Id of a flavor, handed on.")] = None,
     image: Annotated[Text, typer.Option(help="Id of an image, handed on.")] = None,
+    remove: Annotated[
+        list[Given] | None, typer.Option(help="Take out what an earlier run put into the file.")
+    ] = None,
 ) -> None:
     """Make the domain, project and user that this deployment works with in a cloud; once per cloud.
+
+    What is not given stays as the file of an earlier run says.
 
     Example: roadstead region configure --cloud admin --prefix prod --file prod.env
     """
@@ -106,6 +134,7 @@ def configure(
         external_network=external_network,
         flavor=flavor,
         image=image,
+        remove=tuple(each.value for each in remove or ()),
     )
     made = asyncio.run(configure_cloud(administrator(cloud, openrc), wanted, output))
     for step in made.steps:
@@ -142,7 +171,9 @@ def register(
         bool, typer.Option("--create-secret", help="Hand over the credential too.")
     ] = False,
     auth_url: Annotated[Text, typer.Option(help="Keystone's address; else that of the credentials.")] = None,
-    namespace: Annotated[str, typer.Option(help="Namespace in the secret's name.")] = "roadstead",
+    namespace: Annotated[
+        Text, typer.Option(help="Namespace in the secret's name; roadstead at first.")
+    ] = None,
     secret_name: Annotated[
         Text, typer.Option(help="Name of the secret; NAME-credential when left out.")
     ] = None,
@@ -159,12 +190,15 @@ def register(
     algorithm: Annotated[Text, typer.Option(help="Balancing method; SOURCE_IP_PORT for OVN.")] = None,
     flavor: Annotated[Text, typer.Option(help="Offer this flavor alone, by id.")] = None,
     external_network: Annotated[Text, typer.Option(help="Use this external network alone, by id.")] = None,
+    remove: Annotated[
+        list[Selection] | None, typer.Option(help="Take out what an earlier registration put in.")
+    ] = None,
     cloud: CloudOption = None,
     openrc: OpenrcOption = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Until the region is reachable.")] = False,
     form: FormOption = Form.TABLE,
 ) -> None:
-    """Register a configured cloud as a region; the same again is an update.
+    """Register a configured cloud as a region; the same again is an update, and what is not given stays as it is.
 
     Example: roadstead region register dev --credentials prod.env --create-secret --volume-class all --cloud admin
     """
@@ -172,22 +206,11 @@ def register(
 
     async def work() -> None:
         offer = await offer_of(administrator(cloud, openrc)) if cloud or openrc else None
-        made = document(
-            name=name,
-            namespace=namespace,
-            endpoint=auth_url or values.get("AUTH_URL", ""),
-            region_id=region_id,
-            region_name=values.get("REGION_NAME"),
-            secret_name=secret_name,
-            create_secret=create_secret,
-            values=values,
-            organizations=tuple(only_organization or ()),
-            volume_classes=_classes(volume_class or [], offer),
-            algorithm=algorithm or (offer.algorithm if offer is not None else None),
-            flavor=flavor or values.get("FLAVOR"),
-            external_network=external_network or values.get("EXTERNAL_NETWORK"),
-        )
+        endpoint = auth_url or values.get("AUTH_URL")
+        ident = region_id or (region_id_of(endpoint, name) if endpoint else None)
         async with connected() as client:
+            held = await held_region(client, ident) if ident else None
+            made = told(held, endpoint, offer)
             reply = await register_region(client, made)
             if wait:
                 await until_ready(client, made.region_id)
@@ -195,6 +218,27 @@ def register(
             say(f"region {name} {made.region_id} {reply.get('result')}")
             for variable, value in made.variables.items():
                 say(f"export {variable}={value}")
+
+    def told(held: dict[str, Any] | None, endpoint: str | None, offer: Offer | None) -> Registered:
+        """What the cloud and the file suggest counts for a new region alone."""
+        suggested = {} if held is not None else values
+        return document(
+            name=name,
+            namespace=namespace,
+            endpoint=endpoint,
+            region_id=region_id,
+            region_name=values.get("REGION_NAME"),
+            secret_name=secret_name,
+            create_secret=create_secret,
+            values=values,
+            organizations=tuple(only_organization or ()),
+            volume_classes=_classes(volume_class or [], offer),
+            algorithm=algorithm or (offer.algorithm if offer is not None and held is None else None),
+            flavor=flavor or suggested.get("FLAVOR"),
+            external_network=external_network or suggested.get("EXTERNAL_NETWORK"),
+            held=held,
+            remove=tuple(each.value for each in remove or ()),
+        )
 
     asyncio.run(work())
 

@@ -18,6 +18,7 @@ from roadstead.cli.regions import (
     administrator,
     configure_cloud,
     document,
+    held_region,
     offer_of,
     register_region,
     until_known,
@@ -72,6 +73,7 @@ async def register_cloud(client: Client, home: Home, cloud: str) -> str:
         raise UserError(f"{error}: `{again}`, then `roadstead up` again") from None
     offer = await offer_of(admin)
     region = simulator_region() if simulated else region_id_of(admin.auth_url, cloud)
+    held = await held_region(client, region)
     wanted = document(
         name=cloud,
         namespace=NAMESPACE,
@@ -83,6 +85,7 @@ async def register_cloud(client: Client, home: Home, cloud: str) -> str:
         volume_classes=offer.classes(["all"]),
         algorithm=offer.algorithm,
         external_network=made.values.get("EXTERNAL_NETWORK"),
+        held=held,
     )
     await register_region(client, wanted)
     variables.with_suffix(".id").write_text(region + "\n")
