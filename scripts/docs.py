@@ -28,6 +28,7 @@ from roadstead.service_app import make_app, shape_of
 from roadstead.service_shapes import Request, ServiceRequest
 from roadstead.settings import table
 from roadstead.store.memory import MemoryStore
+from roadstead_octavia.provider.schemas import page as provider_protocol
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SETTINGS_HEAD = """# Settings
@@ -149,6 +150,7 @@ def pages() -> dict[str, str]:
     """Every generated page by its name under docs/."""
     return {
         "settings.md": settings_page(),
+        "provider-protocol.md": provider_protocol(),
         "asyncapi.json": json.dumps(document(services()), indent=1, sort_keys=True) + "\n",
     }
 
