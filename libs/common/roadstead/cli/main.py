@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import structlog
@@ -57,6 +58,9 @@ app.add_typer(identity.group, name="identity")
 app.add_typer(region.group, name="region")
 app.add_typer(dlq.group, name="dlq")
 app.add_typer(small.ids, name="id")
+for entry in entry_points(group="roadstead.commands"):
+    # Groups of commands that other distributions bring along.
+    app.add_typer(entry.load(), name=entry.name)
 app.command()(small.env)
 app.command()(small.version)
 app.command(

@@ -1,0 +1,1 @@
+"""Moving an existing Octavia database over: read (`dump`, `server`, `pickled`), made fit (`fitting`), written and counted (`loading`)."""
