@@ -105,7 +105,9 @@ class Passes:
             log.exception("pass raised", key=str(row.key), generation=row.generation)
             ending = self._internal(row)
         # What the pass itself learned counts where nothing was known before; nothing can move between its decision and here.
-        ending.writes, ending.judged = p.writes, judged or offers.judged_by(kind, p.resource, region, p.extras)
+        ending.note = {**p.resource.record, **p.noted} if p.noted else None
+        ending.judged = judged or offers.judged_by(kind, p.resource, region, p.extras)
+        ending.writes = p.writes
         if ending.error is not None:
             e = ending.error
             log.warning("cloud", key=str(row.key), error=str(e), text=e.text[:500], request_id=e.request_id)

@@ -217,7 +217,8 @@ def _parts(resource: LoadBalancerResource, wanted: tuple[WantedListener, ...], t
             again = "the parts of the load balancer seem to differ from its specification; looking again"
             return wait(LoadBalancerRule.DIFFERS_ONCE, Code.SETTLING, again, 2.0, differs=text)
         return park(LoadBalancerRule.DIFFERS, Code.NOT_OFFERED, text)
-    return done(LoadBalancerRule.REALIZED, **({"differs": None} if resource.status.differs else {}))
+    forgotten: dict[str, Any] = {"differs": None} if resource.status.differs else {}
+    return done(LoadBalancerRule.REALIZED, **forgotten)
 
 
 def _statuses(wanted: tuple[WantedListener, ...], tree: Tree) -> Iterable[str]:
