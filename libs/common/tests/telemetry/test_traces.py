@@ -1,14 +1,28 @@
 """Traces whose spans are sent, and traces of which only the ids are carried on."""
 
+import base64
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # it ships no types
+from hypothesis import given
+from hypothesis import strategies as st
 from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, SpanKind
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from roadstead.telemetry.lines import message
 from roadstead.telemetry.metrics import Meters
+from roadstead.telemetry.spans import headers_of, parent_of
 from roadstead.telemetry.traces import Tracing, current_ids, no_tracing, start_tracing
 
+PROPAGATOR = TraceContextTextMapPropagator()
 TRACE, ABOVE = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CARRIER = {"traceparent": f"00-{TRACE}-{ABOVE}-01"}
 
@@ -74,6 +88,68 @@ def test_sent_spans_hang_below_each_other_in_the_file(tmp_path: Path) -> None:
     assert spans["outer"]["traceId"] == spans["inner"]["traceId"] == TRACE
     assert spans["outer"]["parentSpanId"] == ABOVE
     assert spans["inner"]["parentSpanId"] == spans["outer"]["spanId"]
+
+
+class Kept(SpanExporter):
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.spans: list[ReadableSpan] = []
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.spans += spans
+        return SpanExportResult.SUCCESS
+
+
+def test_a_line_is_what_the_librarys_own_messages_say() -> None:
+    """And so is what an OTLP receiver gets, which is made from the same spans."""
+    kept = Kept()
+    tracing = Tracing(Resource.create({"service.name": "x", "n": 3}), [BatchSpanProcessor(kept)])
+    with tracing.span("remote", {**CARRIER, "tracestate": "a=b,c=d"}, kind=SpanKind.CONSUMER) as outer:
+        outer.set_attribute("text", "grün")
+        outer.set_attributes({"big": 2**62, "half": 0.5, "yes": True})
+        with tracing.span("to be named", seconds=1) as inner:
+            inner.update_name("named")
+        tracing.past("GET x", 5, 7, failed=True, status=500)
+    with pytest.raises(RuntimeError), tracing.span("apart", {}, kind=SpanKind.SERVER):
+        raise RuntimeError("on the way")
+    tracing.close()
+    assert [s.name for s in kept.spans] == ["named", "GET x", "remote", "apart"]
+    expected = MessageToDict(encode_spans(kept.spans), use_integers_for_enums=True)
+    for span in expected["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+        for name in {"traceId", "spanId", "parentSpanId"} & set(span):
+            span[name] = base64.b64decode(span[name]).hex()
+    assert message(kept.spans) == expected
+    assert message([]) == {}
+
+
+def test_what_was_not_sampled_is_not_sent() -> None:
+    kept = Kept()
+    tracing = Tracing(Resource.get_empty(), [BatchSpanProcessor(kept)])
+    with tracing.span("not sampled", {"traceparent": f"00-{TRACE}-{ABOVE}-00"}), tracing.span("below"):
+        tracing.past("GET x", 5, 7, failed=False)
+    with tracing.span("sampled", CARRIER):
+        pass
+    tracing.close()
+    assert [s.name for s in kept.spans] == ["sampled"]
+
+
+PIECES = st.sampled_from(
+    ["00", "01", "ff", "0", TRACE, TRACE.upper(), "0" * 32, ABOVE, "0" * 16, "", "x", " "]
+)
+
+
+@given(st.lists(PIECES, max_size=6), st.sampled_from(["", "a=b", "a=b,c=d", "=", "a=b,,"]))
+def test_headers_are_read_and_written_as_the_standard_says(pieces: list[str], state: str) -> None:
+    carrier = {"traceparent": "-".join(pieces), "tracestate": state}
+    for made in (carrier, {**carrier, "traceparent": CARRIER["traceparent"]}):
+        expected = trace.get_current_span(PROPAGATOR.extract(made)).get_span_context()
+        found = parent_of(made)
+        assert (found or INVALID_SPAN_CONTEXT) == expected
+        if found is not None:
+            written: dict[str, str] = {}
+            PROPAGATOR.inject(written, trace.set_span_in_context(NonRecordingSpan(expected)))
+            assert headers_of(found) == written
 
 
 def test_labels_are_told_apart_and_counted_up() -> None:
