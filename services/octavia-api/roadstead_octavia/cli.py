@@ -11,15 +11,19 @@ import typer
 from roadstead.cli import chosen
 from roadstead.cli.failures import USAGE, UserError
 from roadstead.cli.output import Form, FormOption, emit, say, show_table
+from roadstead_octavia.provider.command import operations
 
 group = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="The Octavia API: take over an existing database."
+    no_args_is_help=True, rich_markup_mode=None, help="The Octavia API: its database and its providers."
 )
 
 
 @group.callback()
 def octavia() -> None:
-    """The Octavia API: take over an existing database."""
+    """The Octavia API: take over an existing database, and what providers were asked."""
+
+
+group.command()(operations)
 
 
 @group.command("import")

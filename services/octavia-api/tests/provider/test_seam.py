@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import sys
 import time
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import nats
@@ -348,24 +350,24 @@ async def test_a_tree_is_answered_alone_and_in_pages_that_are_cut_by_bytes(rig: 
     assert 1 < pages < 6
 
 
-@pytest.mark.parametrize(
-    ("subject", "body"),
-    [
-        ("rpc.provider.noop.tree", b"[]"),
-        ("rpc.provider.noop.tree", b'{"after": 5}'),
-        ("rpc.provider.noop.tree", b'{"bytes": 0}'),
-        ("rpc.provider.noop.get", b'{"id": "x"}'),
-        ("rpc.provider.noop.status", b"{"),
-        ("rpc.provider.noop.status", b'{"pools": [{"id": "\\u0000", "operating_status": "ONLINE"}]}'),
-        ("rpc.provider.noop.status", b'{"revision": "x"}'),
-        ("rpc.octavia-api.operations", b'{"limit": true}'),
-    ],
-)
-async def test_a_bad_request_is_answered_with_its_reason(rig: Rig, subject: str, body: bytes) -> None:
-    reply = await rig.bus.client.request(subject, body, timeout=5)
-    said = json.loads(reply.data)
-    assert said["status_code"] == 500
-    assert said["fault_string"]
+BAD_REQUESTS = [
+    ("rpc.provider.noop.tree", b"[]"),
+    ("rpc.provider.noop.tree", b'{"after": 5}'),
+    ("rpc.provider.noop.tree", b'{"bytes": 0}'),
+    ("rpc.provider.noop.get", b'{"id": "x"}'),
+    ("rpc.provider.noop.status", b"{"),
+    ("rpc.provider.noop.status", b'{"pools": [{"id": "\\u0000", "operating_status": "ONLINE"}]}'),
+    ("rpc.provider.noop.status", b'{"revision": "x"}'),
+    ("rpc.octavia-api.operations", b'{"limit": true}'),
+]
+
+
+async def test_a_bad_request_is_answered_with_its_reason(rig: Rig) -> None:
+    for subject, body in BAD_REQUESTS:
+        reply = await rig.bus.client.request(subject, body, timeout=5)
+        said = json.loads(reply.data)
+        assert said["status_code"] == 500, (subject, body)
+        assert said["fault_string"]
 
 
 async def test_a_bad_report_is_put_aside_with_its_reason(rig: Rig) -> None:
@@ -419,7 +421,7 @@ async def test_a_check_is_answered_over_the_bus(rig: Rig, nats_url: str) -> None
     assert (caught.value.status, dict(caught.value.headers)) == (503, {"Retry-After": "5"})
 
 
-async def test_operations_can_be_read_with_their_reasons(rig: Rig) -> None:
+async def test_operations_can_be_read_with_their_reasons(rig: Rig, nats_url: str, tmp_path: Path) -> None:
     made = operation("loadbalancer_create", ALL)
     await rig.database.commit(inserted(a_tree(PENDING), made), OPTIONS)
     rig.clock.on(61)
@@ -431,3 +433,12 @@ async def test_operations_can_be_read_with_their_reasons(rig: Rig) -> None:
         assert "60 s" in told["reason"]
     other = await rig.bus.request("rpc.octavia-api.operations", {"loadbalancer_id": POOL})
     assert other["operations"] == []
+
+    context = tmp_path / "here.yaml"
+    context.write_text(json.dumps({"natsUrl": nats_url}))
+    command = [sys.executable, "-m", "roadstead.cli", "--context", str(context), "octavia", "operations", LB]
+    program = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    shown, _ = await asyncio.wait_for(program.communicate(), 30)
+    assert program.returncode == 0
+    assert b"TIMED_OUT" in shown
+    assert b"did not report the end of loadbalancer_create within 60 s" in shown
