@@ -18,6 +18,7 @@ FALSE = frozenset(("false", "f", "no", "n", "off", "0"))
 # What the integer columns of the database hold.
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 INTEGER_DIGITS = 40
+SHOWN_DIGITS = 200
 NO_NULL = "Value should not be null"
 UNSTORABLE = "Value should not contain NUL or unpaired surrogate characters"
 
@@ -113,7 +114,7 @@ def _integer(value: Any) -> int:
             return int(value)
         except ValueError:
             pass
-    shown = repr(value) if isinstance(value, str) else f"'{value}'"
+    shown = repr(value)[:SHOWN_DIGITS] if isinstance(value, str) else f"'{value}'"
     raise Unfit(f"invalid literal for int() with base 10: {shown}")
 
 

@@ -55,6 +55,7 @@ class Field:
     alias_of: another name for the same attribute (tenant_id).  default: what it is when it is not sent; NO_DEFAULT: then it is absent.
     on_null: what null means: a value, a function of the options, or KEEP; None leaves null to the operation.
     nullable: whether null is let in at all.  only_empty: accepted as long as there is nothing in it, otherwise unknown.
+    unique: of a list: what is there twice counts once.
     """
 
     kind: Kind
@@ -72,6 +73,7 @@ class Field:
     on_null: Any = None
     nullable: bool = True
     only_empty: bool = False
+    unique: bool = False
 
     def null(self, options: Options) -> Any:
         """What null means under these options; KEEP when it counts as not sent."""

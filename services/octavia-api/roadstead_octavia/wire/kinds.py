@@ -54,7 +54,7 @@ def admin_state(**more: Any) -> Field:
 
 def tags() -> Field:
     """Null changes nothing, an empty list removes all."""
-    return array(text(), column=NO_COLUMN, on_null=KEEP)
+    return array(text(), column=NO_COLUMN, on_null=KEEP, unique=True)
 
 
 def project() -> Field:

@@ -33,6 +33,7 @@ DEPARTURES = {
     "stored sizes": "an integer beyond 32 bits, a URL, path or list of codes longer than its column: 400",
     "unstorable text": "NUL or an unpaired surrogate in a text: 400",
     "text only": "a number for an address, a CIDR or a URL: 400 with the reason of that kind",
+    "duplicates": "A11, A12: a tag, CIDR, certificate reference or security group twice counts once",
     "not UTF-8": "a body that is no UTF-8, nested too deeply, or malformed XML: 400 not in valid format",
     "document types": "XML with a document type: 400 not in valid format",
 }
@@ -173,7 +174,8 @@ class _Reading:
     def fitting(self, field: Field, value: Any) -> Any:
         """The value as it is stored; Wrong."""
         if field.kind is Kind.ARRAY and isinstance(field.of, Field):
-            return [self.fitting(field.of, item) for item in value]
+            items = [self.fitting(field.of, item) for item in value]
+            return list(dict.fromkeys(items)) if field.unique else items
         if field.kind is Kind.MAPPING and isinstance(field.of, Field):
             key = Field(Kind.STRING)
             return {checked(key, name): checked(field.of, item) for name, item in value.items()}

@@ -32,7 +32,7 @@ POST = Body(
         "vip_subnet_id": uuid(column="vip.subnet_id"),
         "vip_network_id": uuid(column="vip.network_id"),
         "vip_qos_policy_id": uuid(column="vip.qos_policy_id"),
-        "vip_sg_ids": array(uuid(), column=NO_COLUMN),
+        "vip_sg_ids": array(uuid(), column=NO_COLUMN, unique=True),
         "additional_vips": array(ADDITIONAL_VIP, default=[], column=NO_COLUMN, on_null=KEEP),
         "project_id": project(),
         "listeners": array(listener.SINGLE, default=[], column=NO_COLUMN, on_null=KEEP),
@@ -52,7 +52,7 @@ PUT = Body(
         "description": text(),
         "vip_qos_policy_id": uuid(column="vip.qos_policy_id"),
         "admin_state_up": admin_state(),
-        "vip_sg_ids": array(uuid(), column=NO_COLUMN, on_null=lambda _: []),
+        "vip_sg_ids": array(uuid(), column=NO_COLUMN, unique=True, on_null=lambda _: []),
         "tags": tags(),
     },
 )
