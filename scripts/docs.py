@@ -28,7 +28,7 @@ from roadstead.service_app import make_app, shape_of
 from roadstead.service_shapes import Request, ServiceRequest
 from roadstead.settings import table
 from roadstead.store.memory import MemoryStore
-from roadstead_octavia.provider.schemas import page as provider_protocol
+from roadstead_octavia.provider import schemas as provider_schemas
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SETTINGS_HEAD = """# Settings
@@ -108,6 +108,9 @@ def document(all_services: list[Service]) -> dict[str, Any]:
         channels.update(part["channels"])
         operations.update(part["operations"])
         messages.update(part["components"]["messages"])
+    seam = provider_schemas.channels()
+    for whole, more in zip((channels, operations, messages, schemas), seam, strict=True):
+        whole.update(more)
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -150,7 +153,7 @@ def pages() -> dict[str, str]:
     """Every generated page by its name under docs/."""
     return {
         "settings.md": settings_page(),
-        "provider-protocol.md": provider_protocol(),
+        "provider-protocol.md": provider_schemas.page(),
         "asyncapi.json": json.dumps(document(services()), indent=1, sort_keys=True) + "\n",
     }
 

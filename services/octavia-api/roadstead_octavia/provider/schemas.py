@@ -247,6 +247,69 @@ def _used(schema: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     return {"$defs": {name: definitions[name] for name in sorted(names)}} if names else {}
 
 
+# Who speaks on which subject: address, what the API does there, the message, its reply, what it is.
+CHANNELS = (
+    ("rpc.provider.{provider}.check", "send", "check", "check-reply", "Would you carry this call out?"),
+    ("rpc.provider.{provider}.ask.{method}", "send", "ask", "ask-reply", "A call that returns a value"),
+    ("provider.{provider}.call.{object}.{verb}", "send", "call", None, "An operation to carry out"),
+    ("provider.{provider}.result", "receive", "result", None, "How an operation ended"),
+    ("provider.{provider}.status", "receive", "status", None, "How objects stand"),
+    ("provider.{provider}.statistics", "receive", "statistics", None, "Counters of listeners"),
+    ("rpc.provider.{provider}.status", "receive", "status", "report-reply", "How objects stand"),
+    ("rpc.provider.{provider}.statistics", "receive", "statistics", "report-reply", "Counters of listeners"),
+    ("rpc.provider.{provider}.get", "receive", "get", None, "One object; the reply is the object or empty"),
+    ("rpc.provider.{provider}.tree", "receive", "tree-request", "tree-reply", "What a provider renders from"),
+)
+
+
+def channels() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The seam for the AsyncAPI document: channels, operations, messages, schemas."""
+    found: dict[str, Any] = {}
+    operations: dict[str, Any] = {}
+    for address, action, message, reply, text in CHANNELS:
+        name = "octavia-api-" + address.replace("{", "").replace("}", "").replace(".", "-")
+        carried = [message, *([reply] if reply else [])]
+        words = [part.strip("{}") for part in address.split(".") if part.startswith("{")]
+        found[name] = {
+            "address": address,
+            "description": text,
+            "servers": [{"$ref": "#/servers/broker"}],
+            "parameters": {word: {"description": f"The {word}'s name"} for word in words},
+            "messages": {one: {"$ref": f"#/components/messages/provider-{one}"} for one in carried},
+        }
+        operations[name] = {
+            "action": action,
+            "channel": {"$ref": f"#/channels/{name}"},
+            "messages": [{"$ref": f"#/channels/{name}/messages/{message}"}],
+        }
+        if reply:
+            operations[name]["reply"] = {
+                "channel": {"$ref": f"#/channels/{name}"},
+                "messages": [{"$ref": f"#/channels/{name}/messages/{reply}"}],
+            }
+    schemas: dict[str, Any] = {f"provider-model-{name}": _moved(model) for name, model in models().items()}
+    for name, schema in messages().items():
+        own = {key: value for key, value in schema.items() if key not in ("$defs", "$schema")}
+        schemas[f"provider-{name}"] = _moved(own)
+    told = {
+        f"provider-{name}": {"title": name, "payload": {"$ref": f"#/components/schemas/provider-{name}"}}
+        for name in messages()
+    }
+    return found, operations, told, schemas
+
+
+def _moved(value: Any) -> Any:
+    """A schema whose references lead to where the document holds the models."""
+    if isinstance(value, dict):
+        return {
+            key: item.replace("#/$defs/", "#/components/schemas/provider-model-")
+            if key == "$ref" and isinstance(item, str)
+            else _moved(item)
+            for key, item in value.items()
+        }
+    return [_moved(item) for item in value] if isinstance(value, list) else value
+
+
 def page() -> str:
     """docs/provider-protocol.md."""
     text = (files("roadstead_octavia.provider") / "protocol.md").read_text()

@@ -79,7 +79,9 @@ class Rig:
         self.database = database
         self.network = NoNetwork()
         self.clock = Clock()
-        self.bus = Bus(BusOptions((url,), "test-octavia", inbox_prefix="_INBOX_octavia-api"))
+        seed = options.pop("nkey_seed", None)
+        bus = BusOptions((url,), "test-octavia", inbox_prefix="_INBOX_octavia-api", nkey_seed=seed)
+        self.bus = Bus(bus)
         self.side = ProviderSide(
             self.bus,
             database,

@@ -1,5 +1,6 @@
 """The published schemas are true: every message that is sent or taken keeps to them, and the page shows them."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -124,3 +125,19 @@ def _typed(value: Any) -> Any:
             typed["rules"] = [{"$type": "L7Rule", **rule} for rule in typed["rules"]]
         return typed
     return [_typed(item) for item in value] if isinstance(value, list) else value
+
+
+def test_the_seam_in_the_asyncapi_document_is_whole() -> None:
+    document = json.loads((PAGE.parent / "asyncapi.json").read_text())
+    channels, operations, messages, parts = schemas.channels()
+    assert len(channels) == len(operations) == len(schemas.CHANNELS)
+    assert channels.items() <= document["channels"].items()
+    assert operations.items() <= document["operations"].items()
+    held = document["components"]
+    assert messages.items() <= held["messages"].items()
+    assert parts.items() <= held["schemas"].items()
+    references = re.findall(
+        r'"#/components/(\w+)/(provider-[\w-]+)"', json.dumps([channels, messages, parts])
+    )
+    assert references
+    assert [name for part, name in references if name not in held[part]] == []
