@@ -13,6 +13,8 @@ from roadstead_octavia.errors import ApiError, refuse
 from roadstead_octavia.outside.network import NetworkRefused
 
 Entry = Mapping[str, Any]
+# What the original sends to the amphora provider as messages without an answer.
+CASTS = frozenset(("delete_amphora", "failover_amphora", "update_amphora_agent_config"))
 NOT_IMPLEMENTED = "This feature is not implemented by the provider."
 
 
@@ -59,7 +61,16 @@ class ScriptedProvider:
         self._answer(provider, method, arguments)
 
     async def ask(self, provider: str, method: str, arguments: Sequence[Any]) -> Any:
+        if method in CASTS:
+            return self._cast(method, arguments)
         return self._answer(provider, method, arguments)
+
+    def _cast(self, method: str, arguments: Sequence[Any]) -> None:
+        script: Script = self._holder.script
+        script.casts.append({"method": method, "args": dict(arguments[0])})
+        for failed in script.world.get("cast_failures") or ():
+            if failed["method"] == method:
+                raise ApiError(500, failed["raises"].get("message", ""), "Cast")
 
     def _answer(self, provider: str, method: str, arguments: Sequence[Any]) -> Any:
         script: Script = self._holder.script

@@ -30,7 +30,7 @@ KEYS = named(
 )
 
 RESOURCE = Resource(
-    noun="Flavor profile",
+    noun="Flavor Profile",
     table="flavor_profile",
     rule="flavor-profile",
     one="flavorprofile",
