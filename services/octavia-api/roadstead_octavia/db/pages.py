@@ -228,7 +228,7 @@ class _Where:
 
     def conditions(self) -> str:
         shape = self._shape
-        found = [f"t.project_id = {self.parameter()}"] if shape.project else []
+        found = [self._project()] if shape.project else []
         found += [
             f"t.{name} IS NULL" if is_null else f"t.{name} = {self.parameter()}"
             for name, is_null in shape.parent
@@ -244,6 +244,13 @@ class _Where:
         if shape.beyond is not None:
             found.append(self._beyond(shape.beyond))
         return " AND ".join(found) or "true"
+
+    def _project(self) -> str:
+        """Whose rows; an amphora is its load balancer's project's."""
+        if "project_id" in columns_of(self._shape.table):
+            return f"t.project_id = {self.parameter()}"
+        of = f"{self._schema}.load_balancer l"
+        return f"t.load_balancer_id IN (SELECT l.id FROM {of} WHERE l.project_id = {self.parameter()})"
 
     def _hidden(self) -> list[str]:
         table = self._shape.table

@@ -217,15 +217,15 @@ class App:
         return Response(answer.status, dumps(answer.body), JSON)
 
     async def _run(self, request: "_Request", route: Route, call: Call) -> Answer:
-        operation = self._operations.get(route.operation)
-        if operation is None:
-            raise ApiError(501, f"{route.operation} is not there yet.", "NotThere")
         if route.arguments is not None:
             for name, _ in call.query:
                 if name not in route.arguments and name not in IGNORED:
                     raise refuse("UnknownArgument", name=name)
         if route.takes is not None:
             call = replace(call, body=await self._body(request, route, call.options))
+        operation = self._operations.get(route.operation)
+        if operation is None:
+            raise ApiError(501, f"{route.operation} is not there yet.", "NotThere")
         return await operation(call)
 
     async def _body(self, request: "_Request", route: Route, options: Options) -> Mapping[str, Any]:
