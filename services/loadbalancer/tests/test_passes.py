@@ -521,3 +521,36 @@ async def test_k6_a_list_that_fails_is_no_absence(world: World, noun: str) -> No
     assert code(await bench.run()) is Code.UNAVAILABLE
     assert world.writes() == []
     assert (await bench.run()).outcome == Done()
+
+
+# ---------------------------------------------------------------- a list that lies
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+async def test_k6_a_list_without_the_balancer_that_was_there_is_compared_with_a_read_by_id(
+    world: World, deleting: bool
+) -> None:
+    bench = await settled(world)
+    bench.deleting = deleting
+    world.fail("empty_list", service="load-balancer", method="GET", path="/loadbalancers$", times=2)
+    for _ in range(2):
+        assert code(await bench.run()) is Code.UNAVAILABLE
+        world.clock.advance(10)
+    assert world.writes() == []
+    assert len(world.balancers()) == 1
+    assert (await bench.until_settled()).outcome == Done()
+    assert "POST loadbalancers" not in world.writes()
+    assert len(world.balancers()) == (0 if deleting else 1)
+
+
+async def test_k6_a_balancer_that_is_gone_is_made_again_and_its_note_follows(world: World) -> None:
+    bench = await settled(world)
+    old = world.balancer["id"]
+    assert bench.book.record == {"loadbalancer": old}
+    world.tenant.call("load-balancer", "DELETE", f"/v2/lbaas/loadbalancers/{old}?cascade=true")
+    world.rest()
+    assert (await bench.until_settled()).outcome == Done()
+    new = world.balancer["id"]
+    assert new != old
+    assert bench.book.record == {"loadbalancer": new}
+    assert new not in str(bench.status)

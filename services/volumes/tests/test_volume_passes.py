@@ -247,3 +247,51 @@ async def test_k15_two_quiet_passes_write_nothing_and_read_once(world: World) ->
     for _ in range(2):
         assert (await bench.run()).outcome == Done()
     assert [(c.method, c.path.rsplit("/", 1)[-1]) for c in world.calls("volume")] == [("GET", "detail")] * 2
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+async def test_k6_a_list_without_the_volume_that_was_there_is_compared_with_a_read_by_id(
+    world: World, deleting: bool
+) -> None:
+    """Twice in a row, past the second look: no second volume, and no deletion that ends while it lives on."""
+    bench = world.bench()
+    assert (await bench.until_settled()).outcome == Done()
+    bench.deleting = deleting
+    world.cloud.log.clear()
+    world.fail("empty_list", service="volume", method="GET", path="/volumes/detail$", times=2)
+    for _ in range(2):
+        ending = await bench.run()
+        assert isinstance(ending.outcome, Retry)
+        assert ending.outcome.code is Code.UNAVAILABLE
+        assert len(world.calls("volume")) <= 4
+        world.clock.advance(10)
+    assert world.writes() == []
+    assert len(world.volumes()) == 1
+    assert (await bench.until_settled()).outcome == Done()
+    assert world.writes() == (["DELETE"] if deleting else [])
+
+
+@pytest.mark.parametrize("how", ["gone", "renamed"])
+async def test_k6_a_volume_that_is_gone_or_bears_our_name_no_more_is_made_again(
+    world: World, how: str
+) -> None:
+    bench = world.bench()
+    await bench.until_settled()
+    (old,) = world.volumes()
+    if how == "gone":
+        world.cloud.foreign("volume", "delete", old["id"])
+    else:
+        old["name"] = "somebody's"
+    assert (await bench.until_settled()).outcome == Done()
+    assert [v["name"] for v in world.volumes() if v["id"] != old["id"]] == [NAME]
+
+
+async def test_a_settled_volume_asks_nothing_by_id_and_its_note_is_for_nobody_s_eyes(world: World) -> None:
+    bench = world.bench()
+    await bench.until_settled()
+    world.cloud.log.clear()
+    await bench.run()
+    assert len(world.calls("volume")) == 1
+    (made,) = world.volumes()
+    assert bench.book.record == {"volume": made["id"]}
+    assert made["id"] not in str(bench.status)

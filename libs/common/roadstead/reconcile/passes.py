@@ -20,6 +20,7 @@ from roadstead.reconcile.past import superseding
 from roadstead.reconcile.views import RequestFailed, StatusView
 from roadstead.reconcile.wiring import Held, Wiring
 from roadstead.region import RegionSpec
+from roadstead.seal import SealBroken
 from roadstead.store.api import Row
 from roadstead.subjects import OWNERS, rpc_subject
 
@@ -216,7 +217,7 @@ class Passes:
     def _pass(
         self, kind: Kind[Any, Any, Any], row: Row, held: Held, opened: gate.Open, region: RegionSpec | None
     ) -> Pass[Any, Any, Any]:
-        record = self.w.sealer.open_json(row.record) if row.record else {}
+        record = self._record(kind, row)
         book = Book(self.w, self.on_outbox, kind, row, held)
         identity = row.key.id if row.key.kind == "identity" else opened.identity
         p: Pass[Any, Any, Any] = Pass(
@@ -234,6 +235,17 @@ class Passes:
         )
         book.of = p
         return p
+
+    def _record(self, kind: Kind[Any, Any, Any], row: Row) -> Mapping[str, Any]:
+        """The private record, opened; notes that no key opens any more are as good as none."""
+        if not row.record:
+            return {}
+        try:
+            return self.w.sealer.open_json(row.record)
+        except SealBroken:
+            if kind.publishes_record:
+                raise
+            return {}
 
     async def _finish(
         self,
@@ -260,6 +272,7 @@ class Passes:
             status=status,
             decided=ending.decided,
             writes=ending.writes,
+            note=self.w.sealer.seal_json(ending.note) if ending.note else None,
             granted=dict(held.granted),
             drop_references=dropped,
             publish=publish,

@@ -78,6 +78,8 @@ class Pass(Generic[S, T, O]):
     extras: Mapping[str, Any] = field(
         default_factory=dict
     )  # service-wide things a kind put there (inventories)
+    # ids of cloud objects that this pass saw anew, by noun; they join the private record with the outcome
+    noted: dict[str, str] = field(default_factory=dict)
 
     # ---- scopes
 
@@ -132,21 +134,37 @@ class Pass(Generic[S, T, O]):
         found = await self.get(scope, service, verb, query={"name": name_filter(service, name), **query})
         return one(found, name, ours)
 
-    async def not_contradicted(self, scope: Scope, service: str, verb: str, ident: Any, **args: Any) -> None:
+    def note(self, noun: str, ident: Any) -> None:
+        """Remember which object a list showed as ours: never authority, but a list that lacks it is looked at twice."""
+        if str(ident) != self.resource.record.get(noun):
+            self.noted[noun] = str(ident)
+
+    async def not_contradicted(
+        self,
+        scope: Scope,
+        service: str,
+        verb: str,
+        ident: Any,
+        bears: Callable[[Mapping[str, Any]], bool] | None = None,
+        **args: Any,
+    ) -> None:
         """A list without what we noted earlier is believed only when a read by id agrees; no id: nothing is asked.
 
-        GONE agrees, and so does Keystone's 403 for what is gone.  CloudError(UNAVAILABLE) when the two answers differ: one is wrong.
+        GONE agrees, and so does Keystone's 403 for what is gone, and an object that bears our key no more where `bears` says so: it
+        was renamed, say.  CloudError(UNAVAILABLE) when the two answers differ: one is wrong.
         """
         if not ident:
             return
         try:
-            await self.get(scope, service, verb, id=ident, **args)
+            found = await self.get(scope, service, verb, id=ident, **args)
         except CloudError as error:
             if error.verdict is Verdict.GONE or (
                 error.verdict is Verdict.FORBIDDEN and service == "identity"
             ):
                 return
             raise
+        if bears is not None and not bears(found):
+            return
         noun = verb.partition(".")[0]
         raise CloudError(Verdict.UNAVAILABLE, text=f"{service} lists no {noun} {ident} and yet has it")
 

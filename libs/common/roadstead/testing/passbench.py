@@ -137,6 +137,7 @@ class PassBench:
         ending = await drive(self.kind, p, self.memory())
         self.status = merged(self.status, {"absentSince": None, **ending.status}, self.clock.now())
         self.status["observedGeneration"] = self.generation
+        self.book.record = {**self.book.record, **p.noted}
         self.writes = list(p.writes)
         opened = [w for w in p.writes if w["creates"] and not w["answered"]]
         self.asked = tuple(Asked(w["service"], w["verb"], parse_time(w["at"])) for w in opened)

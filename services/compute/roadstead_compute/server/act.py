@@ -131,6 +131,7 @@ async def create_server(p: ServerPass) -> Step:
     answer = await p.write(
         p.principal, "compute", "server.create", json={"server": server_body(p, _port(seen).id)}
     )
+    p.note("server", answer.value["id"])
     made = ServerSeen(str(answer.value["id"]), "BUILD", "scheduling", False, spec.image.id)
     return Go(replace(seen, server=made), texts.CREATED)
 

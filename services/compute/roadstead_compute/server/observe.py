@@ -30,6 +30,7 @@ from roadstead_compute.server.validate import check_groups, check_inventory, gro
 
 ServerPass = Pass[ServerSpec, ServerStatus, Seen]
 DEFAULT_ATTEMPTS = 3
+REMOVED = ("DELETED", "SOFT_DELETED")
 
 
 async def observe(p: ServerPass) -> Seen:
@@ -144,22 +145,37 @@ async def _server(p: ServerPass, port: PortSeen | None) -> tuple[ServerSeen | No
     """Our server, and whether a stranger uses our port.
 
     The name narrows the list, the metadata decides.  Where the list has none of ours but the port is in use, the user of the
-    port is looked at by its id: a server that was renamed in the cloud is still ours (OC-24).
+    port is looked at by its id: a server that was renamed in the cloud is still ours (OC-24).  So is the one that an earlier pass
+    noted; where it bears our name and the list lacks it all the same, one of the two answers is wrong (CloudError UNAVAILABLE).
     """
     ours = names.bears_server(p.resource.key.id)
     name = names.server_name(p.resource.metadata.name)
     found = await p.find(p.principal, "compute", "server.detail", name, ours)
     if found is not None:
+        p.note("server", found["id"])
         return server_seen(found), False
-    if port is None or not port.device_id:
+    asked = port.device_id if port is not None else ""
+    user = await _by_id(p, asked) if asked else None
+    if user is not None:
+        return (server_seen(user), False) if ours(user) else (None, True)
+    held = p.resource.record.get("server")
+    noted = await _by_id(p, str(held)) if held and held != asked else None
+    if noted is None or not ours(noted) or str(noted.get("status") or "").upper() in REMOVED:
         return None, False
+    if noted.get("name") == name:
+        raise CloudError(Verdict.UNAVAILABLE, text=f"compute lists no server {held} and yet has it")
+    return server_seen(noted), False
+
+
+async def _by_id(p: ServerPass, ident: str) -> Mapping[str, Any] | None:
+    """None: the cloud says that it is gone."""
     try:
-        user = await p.get(p.principal, "compute", "server.get", id=port.device_id)
+        found: Mapping[str, Any] = await p.get(p.principal, "compute", "server.get", id=ident)
     except CloudError as error:
         if error.verdict is Verdict.GONE:
-            return None, False  # what used the port is gone
+            return None
         raise
-    return (server_seen(user), False) if ours(user) else (None, True)
+    return found
 
 
 def server_seen(found: Mapping[str, Any]) -> ServerSeen:

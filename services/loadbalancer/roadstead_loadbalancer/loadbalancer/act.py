@@ -61,6 +61,7 @@ async def create(p: LoadBalancerPass) -> Step:
             if strays.ports:
                 return Go(replace(seen, strays=strays))
         raise
+    p.note("loadbalancer", answer.value["id"])
     return Go(replace(seen, balancer=balancer_seen(answer.value)))
 
 

@@ -71,9 +71,21 @@ async def _going(p: LoadBalancerPass) -> Seen:
 
 
 async def find(p: LoadBalancerPass) -> BalancerSeen | None:
-    """The load balancer of exactly our name: one list request."""
-    found = await p.find(p.principal, SERVICE, "loadbalancer.list", loadbalancer_name(p.resource.key.id))
-    return balancer_seen(found) if found is not None else None
+    """The load balancer of exactly our name: one list request, and a read by id where the list lacks what we noted."""
+    name = loadbalancer_name(p.resource.key.id)
+    found = await p.find(p.principal, SERVICE, "loadbalancer.list", name)
+    if found is None:
+        held = p.resource.record.get("loadbalancer")
+        await p.not_contradicted(
+            p.principal,
+            SERVICE,
+            "loadbalancer.get",
+            held,
+            lambda balancer: balancer.get("name") == name and status_of(balancer) != "DELETED",
+        )
+        return None
+    p.note("loadbalancer", found["id"])
+    return balancer_seen(found)
 
 
 def balancer_seen(found: Mapping[str, Any]) -> BalancerSeen:

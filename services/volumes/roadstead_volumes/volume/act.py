@@ -28,7 +28,8 @@ async def create(p: VolumePass) -> Step:
             project_id=resource.key.project,
         ),
     }
-    await p.write(p.principal, "block-storage", "volume.create", json={"volume": body})
+    answer = await p.write(p.principal, "block-storage", "volume.create", json={"volume": body})
+    p.note("volume", answer.value["id"])
     return Stop(Yield(Code.BUSY, "the volume was asked for"))
 
 

@@ -36,7 +36,14 @@ async def observe(p: VolumePass) -> VolumeSeen:
 
 
 async def find(p: VolumePass) -> CloudVolume | None:
-    """The volume of exactly our name in the principal's project (INV-132)."""
+    """The volume of exactly our name in the principal's project (INV-132); one read more where a list lacks what we noted."""
     name = volume_name(p.resource.key.id)
     found = await p.find(p.principal, "block-storage", "volume.detail", name)
+    if found is None:
+        held = p.resource.record.get("volume")
+        await p.not_contradicted(
+            p.principal, "block-storage", "volume.get", held, lambda volume: volume.get("name") == name
+        )
+    else:
+        p.note("volume", found["id"])
     return CloudVolume(str(found["id"]), str(found.get("status") or "").lower()) if found else None
