@@ -59,4 +59,5 @@ def _quotas_are_counted(line: Line) -> bool:
     return touched
 
 
+from . import departures_http as departures_http  # noqa: E402 - its rules join the list
 from . import departures_provider as departures_provider  # noqa: E402 - its rules join the list
