@@ -84,7 +84,7 @@ class Watchdog:
                     loadbalancer=row["load_balancer_id"],
                     reason=reason,
                 )
-        elif row["revision"] == tree.revision and not waiting(row, tree):
+        elif not waiting(row, tree):
             await self._enders.end(row, Outcome(End.SUCCESS))
         else:
             self._send(row, tree)
