@@ -54,8 +54,9 @@ async def test_each_request_takes_one_round_trip_with_and_without_quotas(databas
     tree = await database.tree(row["id"])
     assert tree is not None
     assert await trips(database, database.tree(row["id"])) == 1
+    p = pool(row["id"])
     writes: list[Write] = [
-        Insert("pool", p := pool(row["id"])),
+        Insert("pool", p),
         *(Insert("member", member(p["id"], n)) for n in range(300)),
     ]
     writes += [Update("load_balancer", {"id": row["id"]}, {"provisioning_status": "PENDING_UPDATE"})]

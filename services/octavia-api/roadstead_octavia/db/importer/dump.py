@@ -19,14 +19,14 @@ _TOKEN = re.compile(
       '[^'\\]*(?:(?:\\.|'')[^'\\]*)*'(?!')
     | "[^"\\]*(?:(?:\\.|"")[^"\\]*)*"(?!")
     | `(?:[^`]|``)*`(?!`)
-    | --[ \t][^\n]*(?:\n|\Z) | --\n | \#[^\n]*(?:\n|\Z)
+    | --[ \t][^\n]*(?:\n|\Z) | --\n | --\Z | \#[^\n]*(?:\n|\Z)
     | /\*.*?\*/
     | [^'"`;/\#-]+
-    | [;/-]
+    | ; | /(?!\*) | --(?=[^ \t\n]) | -(?!-)
     """,
     re.VERBOSE | re.DOTALL,
 )
-_COMMENTS = (b"-- ", b"--\t", b"--\n", b"#")
+_COMMENTS = (b"-- ", b"--\t", b"--\n", b"#", b"/*")
 _INSERT = re.compile(
     rb"\s*(?:INSERT|REPLACE)\s+(?:IGNORE\s+|LOW_PRIORITY\s+|DELAYED\s+)*INTO\s+(?:`[^`]+`\.)?`?(\w+)`?\s*"
     rb"(?:\(([^()]*)\)\s*)?VALUES?\s*",
@@ -77,7 +77,7 @@ def statements(stream: IO[bytes]) -> Iterator[bytes]:
         if token == b";":
             yield b"".join(parts)
             parts, length = [], 0
-        elif not token.startswith((*_COMMENTS, b"/*")):
+        elif not token.startswith(_COMMENTS):
             parts.append(token)
             length += len(token)
             if length > LONGEST:

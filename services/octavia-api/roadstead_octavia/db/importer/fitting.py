@@ -18,7 +18,6 @@ from roadstead_octavia.db.tables import LOOKUPS, NIL, PLACEHOLDERS, tables_of
 OWN = frozenset(("operation", "vip_port_claim"))
 # The original's tables, each after those it refers to.
 TABLES = tuple(name for name in tables_of(None).tables if name not in OWN)
-STATUS = {"amphora": "status"}
 PENDING = "PENDING_"
 
 
@@ -68,11 +67,11 @@ def _is_there(table: str, row: Mapping[str, Any]) -> bool:
 
 
 def _settle(table: str, whole: dict[str, Any], notes: Notes) -> None:
-    status = STATUS.get(table, "provisioning_status")
-    if status in whole and str(whole[status]).startswith(PENDING):
-        notes.pending[f"{table} {whole[status]}"] += 1
+    status = whole.get("provisioning_status")
+    if status is not None and status.startswith(PENDING):
+        notes.pending[f"{table} {status}"] += 1
         if notes.settled:
-            whole[status] = "ERROR"
+            whole["provisioning_status"] = "ERROR"
 
 
 def _place(table: str, row: Mapping[str, Any]) -> str:

@@ -58,8 +58,13 @@ async def load(
         raise ImportRefused("the source holds no rows of an Octavia database")
     connection = await asyncpg.connect(driver_url(url), timeout=10)
     try:
+        # COPY is binary: a version byte and the text.
         await connection.set_type_codec(
-            "jsonb", schema="pg_catalog", encoder=lambda v: orjson.dumps(v).decode(), decoder=orjson.loads
+            "jsonb",
+            schema="pg_catalog",
+            format="binary",
+            encoder=lambda value: b"\x01" + orjson.dumps(value),
+            decoder=lambda data: orjson.loads(bytes(data)[1:]),
         )
         await check_revision(connection.fetch, checked_schema(schema))
         transaction = connection.transaction()
