@@ -3,27 +3,12 @@
 Pure.  Nova's list decides what there is; the Region's metadata only overrides and adds, and does so before the selector looks.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
+from roadstead.quantity import whole_mib
 from roadstead.region import FlavorMetadata, OpenStack, RegionSpec
-
-MIB = 1 << 20
-_UNITS: dict[str, Fraction] = {
-    "": Fraction(1),
-    "k": Fraction(10**3),
-    "M": Fraction(10**6),
-    "G": Fraction(10**9),
-    "T": Fraction(10**12),
-    "Ki": Fraction(1 << 10),
-    "Mi": Fraction(1 << 20),
-    "Gi": Fraction(1 << 30),
-    "Ti": Fraction(1 << 40),
-}
-_QUANTITY = re.compile(r"(\d{1,20}(?:\.\d{1,12})?)([kMGT]|[KMGT]i)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -82,7 +67,7 @@ def _order(flavor: Flavor) -> tuple[int, int, int, str, str]:
 def _enriched(found: Mapping[str, Any], about: FlavorMetadata | None, part: OpenStack) -> Flavor | None:
     """None where an override cannot be read: such a flavor would be offered with wrong figures."""
     try:
-        memory = int(found["ram"]) if about is None or about.memory is None else mebibytes(about.memory)
+        memory = int(found["ram"]) if about is None or about.memory is None else whole_mib(about.memory)
         gpu = _gpu(about)
     except ValueError:
         return None
@@ -105,19 +90,8 @@ def _gpu(about: FlavorMetadata | None) -> GpuFacts | None:
     gpu = about.gpu if about is not None else None
     if gpu is None:
         return None
-    memory = mebibytes(gpu.memory) if gpu.memory is not None else None
+    memory = whole_mib(gpu.memory) if gpu.memory is not None else None
     return GpuFacts(gpu.vendor, gpu.model, gpu.physicalCount, gpu.logicalCount, memory)
-
-
-def mebibytes(quantity: str | int) -> int:
-    """A quantity in whole MiB, rounded down.  ValueError when it is none or less than one MiB."""
-    match = _QUANTITY.fullmatch(str(quantity).strip())
-    if match is None:
-        raise ValueError(f"{quantity!r} is no quantity; write one like 16Gi")
-    mib = int(Fraction(match[1]) * _UNITS[match[2] or ""] / MIB)
-    if mib < 1:
-        raise ValueError(f"{quantity!r} is less than one MiB; write one like 16Gi")
-    return mib
 
 
 def reply(flavors: Iterable[Flavor]) -> list[dict[str, Any]]:

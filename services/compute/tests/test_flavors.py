@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.region import RegionSpec
-from roadstead_compute.flavors import Flavor, GpuFacts, export, mebibytes, reply
+from roadstead_compute.flavors import Flavor, GpuFacts, export, reply
 
 
 def nova(ident: str, ram: int = 2048, vcpus: int = 2, public: bool = True, **more: Any) -> dict[str, Any]:
@@ -128,20 +128,6 @@ def test_replies_are_neutral_and_leave_out_what_is_not_told() -> None:
     (told,) = reply([rich])
     assert told["gpu"] == {"vendor": "AMD", "model": "MI300", "physicalCount": 1, "logicalCount": 1}
     assert told["cpuFamily"] == "Epyc"
-
-
-@pytest.mark.parametrize(
-    ("quantity", "mib"),
-    [("16Gi", 16384), ("1.5Gi", 1536), (1 << 20, 1), ("1000M", 953), (" 2Mi ", 2), ("1Ti", 1 << 20)],
-)
-def test_memory_is_read_in_whole_mib(quantity: str | int, mib: int) -> None:
-    assert mebibytes(quantity) == mib
-
-
-@pytest.mark.parametrize("quantity", ["", "x", "-1Gi", "1Ki", "1", "1e9", "5Zi"])
-def test_what_is_no_memory_is_refused_with_the_remedy(quantity: str) -> None:
-    with pytest.raises(ValueError, match="write one like 16Gi"):
-        mebibytes(quantity)
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.booleans()), max_size=8))

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from roadstead.quantity import whole_gib
 from roadstead.reconcile.kind import Problem
 from roadstead.region import RegionSpec, VolumeClasses, VolumeClassMetadata
-from roadstead_volumes.quantity import whole_gib
 
 
 @dataclass(frozen=True)

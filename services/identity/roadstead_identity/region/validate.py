@@ -10,11 +10,11 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+from roadstead.quantity import whole_gib, whole_mib
 from roadstead.reconcile.kind import Metadata, Problem, Resource
 from roadstead.region import OpenStack, RegionSpec, Segment, VolumeClassMetadata
 from roadstead.subjects import NO_PROJECT, Key
 from roadstead_identity.region.model import RegionStatus
-from roadstead_identity.region.quantity import amount, whole_gib
 
 PROVIDER = "openstack"
 GROUP_POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
@@ -105,11 +105,11 @@ def _compute(part: OpenStack) -> Iterator[Problem]:
             if value is None:
                 continue
             try:
-                good = amount(value) > 0
+                whole_mib(value)
             except ValueError:
-                good = False
-            if not good:
-                text = f"{name} of the flavor {flavor.id!r} must be a positive quantity such as 16Gi"
+                text = (
+                    f"{name} of the flavor {flavor.id!r} must be a quantity of a MiB at least, such as 16Gi"
+                )
                 yield Problem("FLAVOR_MEMORY", f"{field}.{name}", text)
 
 

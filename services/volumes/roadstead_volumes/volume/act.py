@@ -4,9 +4,9 @@ from enum import StrEnum
 
 from roadstead.cloud.names import volume_metadata, volume_name
 from roadstead.cloud.port import CloudError, Verdict
+from roadstead.quantity import whole_gib
 from roadstead.reconcile.decision import Code, Step, Stop, Yield
 from roadstead.reconcile.kind import Action
-from roadstead_volumes.quantity import whole_gib
 from roadstead_volumes.volume.decide import VolumeVerb
 from roadstead_volumes.volume.observe import VolumePass
 

@@ -1,10 +1,10 @@
 """Reading a volume: one detailed list by its name, and the offered classes before a first create."""
 
 from roadstead.cloud.names import volume_name
+from roadstead.quantity import whole_gib
 from roadstead.reconcile.passing import Pass
 from roadstead_volumes.classes import problems
 from roadstead_volumes.inventory import VolumeClassInventory
-from roadstead_volumes.quantity import whole_gib
 from roadstead_volumes.volume.model import CloudVolume, VolumeSeen, VolumeSpec, VolumeStatus
 
 VolumePass = Pass[VolumeSpec, VolumeStatus, VolumeSeen]

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from roadstead.quantity import whole_gib
 from roadstead.reconcile.kind import Metadata, Problem, Resource
 from roadstead.reconcile.views import Directory
 from roadstead.subjects import Key
 from roadstead_volumes.classes import problems
-from roadstead_volumes.quantity import whole_gib
 from roadstead_volumes.volume.model import VolumeSpec, VolumeStatus
 
 LARGEST = (1 << 31) - 1  # GiB; Cinder takes no larger number

@@ -1,10 +1,10 @@
-"""Quantities as people write them: `10Gi`, `1.5Ti`, `500M`, `1073741824`; exact, never through a float."""
+"""Quantities as people write them: `10Gi`, `1.5Ti`, `500M`, `1073741824`, `1e9`; exact, never through a float."""
 
 import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-GIB = 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 
 _SUFFIXES: dict[str, Fraction] = {
     "": Fraction(1),
@@ -22,7 +22,7 @@ _SUFFIXES: dict[str, Fraction] = {
     "Pi": Fraction(1 << 50),
     "Ei": Fraction(1 << 60),
 }
-_QUANTITY = re.compile(r"([+-]?\d{1,30}(?:\.\d{1,30})?)(?:[eE]([+-]?\d{1,2})|([kKMGTPEm]i?))?")
+_QUANTITY = re.compile(r"([+-]?\d{1,30}(?:\.\d{1,30})?)(?:[eE]([+-]?\d{1,2})|([kKMGTPEm]i?))?", re.ASCII)
 
 
 def amount(text: str | int) -> Fraction:
@@ -37,8 +37,19 @@ def amount(text: str | int) -> Fraction:
     return number * _SUFFIXES[match[3] or ""]
 
 
+def whole_mib(text: str | int) -> int:
+    """The quantity in whole MiB, rounded down.  ValueError when it is none, or less than one MiB."""
+    mib = int(amount(text) / MIB)
+    if mib < 1:
+        raise ValueError(f"{text!r} is less than one MiB; write one like 16Gi")
+    return mib
+
+
 def whole_gib(text: str | int) -> int:
-    """The quantity as a positive whole number of GiB.  ValueError otherwise (INV-178)."""
+    """The quantity as a positive whole number of GiB; without a unit it counts bytes.
+
+    ValueError, with the remedy in its text, for anything else (INV-178).
+    """
     gib = amount(text) / GIB
     if gib <= 0 or gib.denominator != 1:
         raise ValueError(f"{text!r} is no positive whole number of GiB; write one like 10Gi")

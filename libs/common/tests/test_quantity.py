@@ -1,10 +1,12 @@
-"""Sizes: whole GiB or nothing."""
+"""Quantities: exact, and whole where they have to be."""
+
+import contextlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead_volumes.quantity import whole_gib
+from roadstead.quantity import amount, whole_gib, whole_mib
 
 
 @pytest.mark.parametrize(
@@ -49,3 +51,39 @@ def test_reading_is_total(text: str) -> None:
         assert whole_gib(text) > 0
     except ValueError as error:
         assert "write one like 10Gi" in str(error)  # noqa: PT017 - total: either a size or this text
+
+
+@pytest.mark.parametrize(
+    ("quantity", "mib"),
+    [
+        ("16Gi", 16384),
+        ("1.5Gi", 1536),
+        (1 << 20, 1),
+        ("1000M", 953),
+        (" 2Mi ", 2),
+        ("1Ti", 1 << 20),
+        ("1e9", 953),
+    ],
+)
+def test_memory_is_read_in_whole_mib(quantity: str | int, mib: int) -> None:
+    assert whole_mib(quantity) == mib
+
+
+@pytest.mark.parametrize("quantity", ["", "x", "-1Gi", "1Ki", "1", "1e5", "5Zi"])
+def test_what_is_no_memory_is_refused_with_the_remedy(quantity: str) -> None:
+    with pytest.raises(ValueError, match=r"write one like 1[06]Gi"):
+        whole_mib(quantity)
+
+
+def test_quantities_are_exact() -> None:
+    assert whole_gib("1024Mi") == 1
+    assert whole_gib("1.5Ti") == 1536
+    assert whole_gib(2**30) == 1
+    assert amount("1e3") == amount("1k") == 1000
+    assert amount("500m") * 2 == 1
+
+
+@given(st.text(max_size=12))
+def test_no_text_breaks_the_reading_of_quantities(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        assert amount(text) == amount(f" {text} ")
