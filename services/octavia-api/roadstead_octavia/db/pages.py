@@ -125,24 +125,33 @@ async def _marker(link: Link, schema: str, query: Page) -> Sequence[Any]:
 
 
 def _rows(shape: Shape, records: Sequence[Any]) -> list[dict[str, Any]]:
-    columns = columns_of(shape.table)
-    rows: list[dict[str, Any]] = [dict(zip(columns, record, strict=False)) for record in records]
-    at = len(columns)
-    for one in ONE.get(shape.table, ()):
+    """The rows with what is one to one beside them, and their lists (empty ones where another statement reads them)."""
+    columns, ones, manys = columns_of(shape.table), ONE.get(shape.table, ()), MANY.get(shape.table, ())
+    # A copy of a dict that has all keys is faster than one that grows.
+    whole: dict[str, Any] = dict.fromkeys(
+        (*columns, *(o.relation for o in ones), *(m.relation for m in manys))
+    )
+    beside, at = [], len(columns)
+    for one in ones:
         its = one.columns
-        key, end = at + its.index(one.only or one.key), at + len(its)
-        for row, record in zip(rows, records, strict=True):
-            if one.only:
-                row[one.relation] = record[key]
-            else:
-                there = record[key] is not None
-                row[one.relation] = dict(zip(its, record[at:end], strict=True)) if there else None
-        at = end
-    if shape.whole:
-        for many in MANY.get(shape.table, ()):
-            for row, record in zip(rows, records, strict=True):
-                row[many.relation] = elements(many, record[at] or [])
-            at += 1
+        beside.append(
+            (one.relation, at + its.index(one.only or one.key), at, at + len(its), its, bool(one.only))
+        )
+        at += len(its)
+    rows: list[dict[str, Any]] = []
+    for record in records:
+        row = whole.copy()
+        row.update(zip(columns, record, strict=False))
+        for relation, key, start, end, its, only in beside:
+            if record[key] is not None:
+                row[relation] = record[key] if only else dict(zip(its, record[start:end], strict=True))
+        if shape.whole:
+            for number, many in enumerate(manys, at):
+                row[many.relation] = elements(many, record[number] or [])
+        else:
+            for many in manys:
+                row[many.relation] = []
+        rows.append(row)
     return rows
 
 
@@ -151,11 +160,8 @@ async def _relate(link: Link, schema: str, table: str, rows: list[dict[str, Any]
     manys = MANY[table]
     by_id = {row["id"]: row for row in rows}
     for number, owner, values in await link.fetch(_relations(schema, table), list(by_id)):
-        by_id[owner][manys[number].relation] = elements(manys[number], values)
-    for many in manys:
-        for row in rows:
-            if many.relation not in row:
-                row[many.relation] = []
+        many = manys[number]
+        by_id[owner][many.relation] = elements(many, values) if many.json else values
 
 
 # Text

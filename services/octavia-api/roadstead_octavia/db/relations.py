@@ -54,11 +54,13 @@ ONE: Mapping[str, tuple[One, ...]] = {
 
 TAGS = Many("tags", "{s}tags", "resource_id", "x.tag", "x.tag")
 ADDITIONAL = columns_of("additional_vip")
-# The listeners that use a pool: as default, or in an enabled policy that has a rule.
+# The listeners that use a pool: as default, then those that redirect to it in an enabled policy that has a rule; each once.
 LISTENERS_OF_POOL = (
-    "(SELECT l.default_pool_id AS pool_id, l.id, l.created_at FROM {s}listener l"
-    " UNION SELECT y.redirect_pool_id, l.id, l.created_at FROM {s}l7policy y JOIN {s}listener l ON l.id = y.listener_id"
-    " WHERE y.enabled AND EXISTS (SELECT 1 FROM {s}l7rule r WHERE r.l7policy_id = y.id))"
+    "(SELECT u.pool_id, u.id, u.created_at, min(u.rank) AS rank FROM ("
+    "SELECT l.default_pool_id AS pool_id, l.id, l.created_at, 0 AS rank FROM {s}listener l"
+    " UNION ALL SELECT y.redirect_pool_id, l.id, l.created_at, 1 FROM {s}l7policy y JOIN {s}listener l ON l.id = y.listener_id"
+    " WHERE y.enabled AND EXISTS (SELECT 1 FROM {s}l7rule r WHERE r.l7policy_id = y.id)"
+    ") u GROUP BY u.pool_id, u.id, u.created_at)"
 )
 
 MANY: Mapping[str, tuple[Many, ...]] = {
@@ -90,7 +92,7 @@ MANY: Mapping[str, tuple[Many, ...]] = {
     ),
     "pool": (
         Many("members", "{s}member", "pool_id"),
-        Many("listeners", LISTENERS_OF_POOL, "pool_id"),
+        Many("listeners", LISTENERS_OF_POOL, "pool_id", order=f"x.rank, {IN_ORDER}"),
         TAGS,
     ),
     "member": (TAGS,),

@@ -12,6 +12,7 @@ from roadstead_octavia.db.port import RELATIONS, Change, Filter, Insert, Page, R
 from roadstead_octavia.db.postgres import PostgresDatabase
 from roadstead_octavia.db.tables import NIL
 from roadstead_octavia.errors import ApiError
+from roadstead_octavia.resources.shown import shown
 
 from .samples import (
     OPTIONS,
@@ -248,6 +249,17 @@ async def test_shown_rows_have_their_relations(database: PostgresDatabase, limit
     assert (two["allowed_cidrs"], two["sni_containers"]) == (["1.0.0.0/8", "2.0.0.0/8"], ["z", "y"])
     assert (await shown("l7policy", known["policies"][2]["id"]))["rules"] == ids(known["rules"][1:])
     assert (await shown("l7rule", known["rules"][0]["id"]))["tags"] == ["t1", "t2"]
+
+
+@pytest.mark.parametrize("limit", [20, 1000])
+async def test_a_listed_row_is_the_row_that_a_tree_shows(database: PostgresDatabase, limit: int) -> None:
+    known = await graph(database)
+    tree = await database.tree(known["root"]["id"])
+    assert tree is not None
+    for table in LISTED:
+        rows = await database.page(Page(table, None, limit=limit))
+        assert rows
+        assert [dict(row) for row in rows] == [shown(tree, table, row["id"]) for row in rows]
 
 
 @pytest.mark.parametrize("table", LISTED)
