@@ -160,11 +160,11 @@ def test_what_changes_for_others_and_a_restart_wake_no_parked_row() -> None:
             before = passes(world, volume), passes(world, server)
             rows = world.cloud.glance.images
             next(r for r in rows if r["name"] == "debian-12")["_properties"].clear()
-            await asyncio.sleep(8000)
+            await asyncio.sleep(3700)
             assert (passes(world, volume), passes(world, server)) == before
             kill(world, "volumes")
             kill(world, "compute")
-            await asyncio.sleep(8000)
+            await asyncio.sleep(3700)
             for key in (volume, server):
                 assert row_of(world, key).work.cause["reason"] != CAUSE["reason"]
 
@@ -213,5 +213,22 @@ def test_a_region_that_offers_nothing_is_asked_once_a_minute_and_no_more() -> No
             asked = {s: reads(world, s) - n for s, n in before.items()}
             assert all(45 <= n <= 61 for n in asked.values()), asked
             assert passes(world, server) == epochs
+
+    run_virtual(scenario())
+
+
+def test_a_region_that_opens_to_an_organization_makes_its_identities() -> None:
+    async def scenario() -> None:
+        async with SimWorld.running(ALL) as world:
+            region = await world.register()
+            document = world.status(region)
+            assert document is not None
+            closed = {**document["spec"], "security": {"organizations": [{"id": "somebody-else"}]}}
+            await world.apply(region, "simulated", closed)
+            await world.until(region, "provisioned")
+            identity = await world.apply(world.key("identity"), "mine", {})
+            assert (await parked(world, identity))["status"]["code"] == "NOT_FOUND"
+            await world.apply(region, "simulated", {**closed, "security": {"organizations": []}})
+            await world.until(identity, "provisioned", within=60)
 
     run_virtual(scenario())

@@ -116,7 +116,7 @@ async def take_references(
 
     failed = await take([*wanted, *expected])
     if held := next((failed[n] for n in wanted if n in failed), None):
-        return _with(held, fresh)
+        return _held_back(row, held, fresh, directory)
     for need in wanted:
         if need.kind == "network" and not identity:
             identity = _identity_of(targets[need.kind, need.id])
@@ -125,7 +125,7 @@ async def take_references(
         if need not in (*wanted, *expected):
             failed |= await take([need])
         if need in failed:
-            return _with(failed[need], fresh)
+            return _held_back(row, failed[need], fresh, directory)
     for stray in expected:
         if stray not in named:
             fresh.pop(reference_key(stray), None)  # it stays announced: let go of when this resource goes
@@ -136,13 +136,23 @@ async def take_references(
     for need in wanted:
         view = targets[need.kind, need.id]
         if need.provisioned and not view.provisioned and not _still_stands(row, view):
-            return _waiting(row, need, view, fresh)
+            return _held_back(row, _waiting(row, need, view, fresh), fresh, directory)
     return Open(str(identity) if identity else None, targets, fresh)
 
 
-def _with(held: Held, fresh: Mapping[str, int]) -> Held:
-    """What was granted beside it is kept."""
-    return replace(held, granted=dict(fresh)) if isinstance(held, Waiting) else held
+def _held_back(row: Row, held: Held, fresh: Mapping[str, int], directory: Directory) -> Held:
+    """What was granted beside it is kept, but for what has to go: whoever waits, for whatever reason, and has built nothing lets go
+    of it, else a chain of deletions ends at one that waits for the chain."""
+    if not isinstance(held, Waiting):
+        held = Waiting(held.rule, held.outcome, held.done, held.publish, held.status)
+    going = () if _touched(row) else (k for k in (*row.references, *fresh) if _goes(k, directory))
+    return replace(held, granted=dict(fresh), release=tuple(dict.fromkeys((*held.release, *going))))
+
+
+def _goes(reference: str, directory: Directory) -> bool:
+    kind, _, ident = reference.partition("/")
+    view = directory.get(kind, ident)
+    return view is not None and (view.deleting or view.gone)
 
 
 def _has(row: Row, need: Need, directory: Directory, targets: dict[tuple[str, str], StatusView]) -> bool:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from roadstead.reconcile.decision import Code, Retry, Yield
 from roadstead.reconcile.gate import GateRule, Held, Open, Waiting, before_delete, take_references, view_of
 from roadstead.reconcile.kind import Need
@@ -144,6 +146,28 @@ async def test_what_was_granted_beside_what_has_to_be_waited_for_is_kept() -> No
     held = await taken(row(identityId=IDENTITY), (Need("network", NETWORK),), Directory(), owners)
     assert isinstance(held, Waiting)
     assert held.granted == {f"identity/{IDENTITY}": 1}
+
+
+@pytest.mark.parametrize("noted", [1, -1], ids=["granted", "announced"])
+async def test_who_has_built_nothing_lets_go_of_what_has_to_go_whatever_it_waits_for(noted: int) -> None:
+    """The network waits for its identity to go, the identity for us, and we for the network."""
+    owners, directory = Owners(), Directory()
+    owners.rows["network", NETWORK] = {"error": {"code": "DELETING", "message": "going"}}
+    identity = target("identity", IDENTITY)
+    owners.rows["identity", IDENTITY] = identity
+    directory.put(replace(view_of(identity["target"]), deleting=True))
+    holding = replace(row(identityId=IDENTITY), references={f"identity/{IDENTITY}": noted})
+    held = await taken(holding, (Need("network", NETWORK),), directory, owners)
+    assert isinstance(held, Waiting)
+    assert held.release == (f"identity/{IDENTITY}",)
+    owners.silent = True
+    held = await taken(holding, (Need("network", NETWORK),), directory, owners)
+    assert isinstance(held, Waiting)
+    assert held.release == (f"identity/{IDENTITY}",), "an owner that does not answer is no reason to hold on"
+    built = replace(holding, written_at=LATER)
+    held = await taken(built, (Need("network", NETWORK),), directory, owners)
+    assert isinstance(held, Waiting)
+    assert held.release == ()
 
 
 async def test_the_identity_of_a_foreign_projects_network_is_not_written_down() -> None:
