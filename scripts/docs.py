@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from pydantic import BaseModel
+from pydantic_settings import BaseSettings
 
 from roadstead.assembly import Platform, Service, assemble
 from roadstead.bus.streams import release
@@ -26,14 +27,24 @@ from roadstead.reconcile.kind import Kind
 from roadstead.seal import Sealer, new_key
 from roadstead.service_app import make_app, shape_of
 from roadstead.service_shapes import Request, ServiceRequest
-from roadstead.settings import table
+from roadstead.settings import Settings, table
 from roadstead.store.memory import MemoryStore
 from roadstead_octavia.provider import schemas as provider_schemas
+from roadstead_octavia.settings import OctaviaSettings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SETTINGS_HEAD = """# Settings
 
 Every setting of a service is an environment variable. This table is generated from `roadstead/settings.py` by `make docs`.
+
+| variable | default | unit | meaning |
+|---|---|---|---|
+"""
+
+OCTAVIA_SETTINGS_HEAD = """# Settings of the Octavia API
+
+Beside [those of every service](settings.md): broker, database (its schema is `octavia` unless set), telemetry. Those that decide what the API
+answers have the names that octavia.conf gives them. This table is generated from `roadstead_octavia/settings.py` by `make docs`.
 
 | variable | default | unit | meaning |
 |---|---|---|---|
@@ -54,14 +65,14 @@ class NoBroker:
         raise RuntimeError(f"{name} was used while writing documents")
 
 
-def settings_page() -> str:
-    """docs/settings.md."""
+def settings_page(model: type[BaseSettings] = Settings, head: str = SETTINGS_HEAD) -> str:
+    """docs/settings.md, or the page of one service's own settings."""
     lines = []
-    for row in table():
+    for row in table(model):
         default = f"`{row['default']}`" if row["default"] else ""
         description = row["description"].replace("|", "\\|")
         lines.append(f"| `{row['variable']}` | {default} | {row['unit']} | {description} |\n")
-    return SETTINGS_HEAD + "".join(lines)
+    return head + "".join(lines)
 
 
 def services() -> list[Service]:
@@ -153,6 +164,7 @@ def pages() -> dict[str, str]:
     """Every generated page by its name under docs/."""
     return {
         "settings.md": settings_page(),
+        "octavia-settings.md": settings_page(OctaviaSettings, OCTAVIA_SETTINGS_HEAD),
         "provider-protocol.md": provider_schemas.page(),
         "asyncapi.json": json.dumps(document(services()), indent=1, sort_keys=True) + "\n",
     }

@@ -222,8 +222,10 @@ def table(model: type[BaseSettings] = Settings) -> list[Mapping[str, str]]:
 def _shown(value: Any) -> str:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ",".join(_shown(v) for v in value)
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}:{_shown(v)}" for name, v in value.items())
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else str(value)
