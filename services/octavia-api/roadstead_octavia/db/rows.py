@@ -36,6 +36,11 @@ def columns_of(table: str) -> tuple[str, ...]:
 
 
 @cache
+def _names(table: str) -> frozenset[str]:
+    return frozenset(columns_of(table))
+
+
+@cache
 def key_of(table: str) -> tuple[str, ...]:
     """The primary key's columns."""
     return tuple(str(c.name) for c in table_of(table).primary_key.columns)
@@ -67,9 +72,8 @@ def made(table: str, row: Row, at: datetime, number: int) -> dict[str, Any]:
 
 def changed(table: str, values: Row, at: datetime) -> dict[str, Any]:
     """The values that an update writes: `updated_at` comes by itself unless it is given."""
-    unknown = set(values) - set(columns_of(table))
-    if unknown:
-        raise KeyError(f"{table} has no column {', '.join(sorted(unknown))}")
+    if not values.keys() <= _names(table):
+        raise KeyError(f"{table} has no column {', '.join(sorted(values.keys() - _names(table)))}")
     if has_times(table) and "updated_at" not in values:
         return {**values, "updated_at": at}
     return dict(values)
