@@ -71,6 +71,7 @@ TEXTS: dict[str, tuple[int, str]] = {
     # Texts of the reader of requests.
     "UnknownMimetype": (415, "Unknown mimetype: %(type)s"),
     "NotJson": (400, "Request is not in valid JSON format"),
+    "NotXml": (400, "Request is not in valid XML format"),
     "UnknownArgument": (400, 'Unknown argument: "%(name)s"'),
     "MissingArgument": (400, 'Missing argument: "%(name)s"'),
     "UnknownAttribute": (400, "Unknown attribute for argument %(where)s: %(names)s"),

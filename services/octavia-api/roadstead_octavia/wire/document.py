@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 
-from roadstead_octavia.errors import ApiError, refuse
+from roadstead_octavia.errors import refuse
 from roadstead_octavia.wire.describe import Body, Field, Kind
 
 JSON_TYPES = frozenset(("application/json", "text/javascript", "application/javascript"))
@@ -58,12 +58,8 @@ def _xml(root: Body, body: bytes) -> Any:
         parser.feed(body)
         top = parser.close()
     except (ParseError, ValueError, LookupError):
-        raise _not_xml() from None
+        raise refuse("NotXml") from None
     return _element(Field(Kind.OBJECT, of=root), top, 0)
-
-
-def _not_xml() -> ApiError:
-    return ApiError(400, "Request is not in valid XML format", "NotXml")
 
 
 def _element(field: Field, element: Element, depth: int) -> Any:
@@ -71,7 +67,7 @@ def _element(field: Field, element: Element, depth: int) -> Any:
     if element.get("nil"):
         return None
     if depth > MAXIMUM_DEPTH:
-        raise _not_xml()
+        raise refuse("NotXml")
     of = field.of
     if field.kind is Kind.OBJECT and isinstance(of, Body):
         found = {name: element.find(name) for name in of.fields}
