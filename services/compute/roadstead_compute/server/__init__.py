@@ -43,7 +43,9 @@ def watches(resource: Resource[ServerSpec, ServerStatus]) -> tuple[Need, ...]:
 def judged(
     resource: Resource[ServerSpec, ServerStatus], region: RegionSpec, extras: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """The facts of its flavor and its image."""
+    """The facts of its flavor and its image; nothing for one that was accepted once, which they do not keep back any more."""
+    if resource.ever_provisioned:
+        return None
     spec = resource.spec
     image = spec.image.id if spec.image is not None else None
     offer = offer_of(extras.get("inventory"), resource.key.region, spec.flavorID, image)

@@ -27,7 +27,9 @@ def needs(resource: Resource[VolumeSpec, VolumeStatus]) -> tuple[Need, ...]:
 def judged(
     resource: Resource[VolumeSpec, VolumeStatus], region: RegionSpec, extras: Mapping[str, Any]
 ) -> list[dict[str, Any]] | None:
-    """Its class as it is offered; an empty list where it is not."""
+    """Its class as it is offered, an empty list where it is not; nothing for a volume that was accepted once."""
+    if resource.ever_provisioned:
+        return None
     inventory: VolumeClassInventory = extras["inventory"]
     known = inventory.known(resource.key.region)
     return None if known is None else [asdict(c) for c in known if c.id == resource.spec.volumeClassID]
