@@ -110,8 +110,8 @@ def with_previous(wanted: Wanted, previous: Mapping[str, str], auth_url: str) ->
         ids.update({n: previous.get(n.upper()) for n in ("domain_id", "project_id", "user_id")})
         if (wanted.user_id or previous.get("USER_ID")) == previous.get("USER_ID"):
             ids["password"] = previous.get("PASSWORD")
-    kept = {n: value for n, value in {**names, **ids}.items() if value and getattr(wanted, n) is None}
-    return replace(wanted, **{"prefix": wanted.prefix or known or PREFIX, **kept})
+    kept: dict[str, Any] = {n: v for n, v in {**names, **ids}.items() if v and getattr(wanted, n) is None}
+    return replace(wanted, prefix=wanted.prefix or known or PREFIX, **kept)
 
 
 def _existing(admin: Administrator, wanted: Wanted) -> Configured:
