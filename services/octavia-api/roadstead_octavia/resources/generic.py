@@ -61,7 +61,10 @@ def visible(call: Call, resource: Resource, project_id: str | None) -> str | Non
 def listing(call: Call, resource: Resource, ask: Asked, rows: list[Row]) -> Answer:
     """The answer that shows these rows, with links."""
     links = links_of(resource, ask, call.query, rows, call.url, call.options)
-    return Answer(200, many(resource, rows, links, ask.fields or None))
+    body = many(resource, rows, links, ask.fields or None)
+    if links is None:
+        body[resource.links] = None  # what clients see where paging is switched off
+    return Answer(200, body)
 
 
 async def show(call: Call, resource: Resource) -> Answer:

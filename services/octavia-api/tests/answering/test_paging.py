@@ -229,6 +229,14 @@ def test_what_is_switched_off_is_ignored() -> None:
     assert asked([("fields", "id")], off).fields == ()
 
 
+async def test_without_paging_a_list_is_whole_and_its_links_are_null() -> None:
+    rows = Rows({"load_balancer": [a_load_balancer(), a_load_balancer(OTHER)]})
+    got = await ask(
+        an_app(rows, options={"allow_pagination": False}), "GET", "/v2/lbaas/loadbalancers?limit=1"
+    )
+    assert (len(got.body["loadbalancers"]), got.body["loadbalancers_links"]) == (2, None)
+
+
 # ---------------------------------------------------------------- links
 
 
