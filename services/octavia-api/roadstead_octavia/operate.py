@@ -21,9 +21,13 @@ class Attempt:
 
     call: Call
     agreed: tuple[Any, ...] | None = None
+    load_balancer_id: str = ""
 
-    async def conclude(self, tree: Tree | None, change: Change) -> Tree:
-        """Check, commit, dispatch; the tree as it is now.  ApiError from the provider or a quota; Stale."""
+    async def conclude(self, tree: Tree | None, change: Change, *, after: Tree | None = None) -> Tree:
+        """Check, commit, dispatch; the tree as it is now.  ApiError from the provider or a quota; Stale.
+
+        after: the tree with the change applied, where the caller has made it already.
+        """
         parts, operation = self.call.parts, change.operation
         revision = tree.revision if tree else 0
         if operation is not None:
@@ -33,7 +37,8 @@ class Attempt:
                     operation.provider, operation.method, operation.arguments, revision
                 )
                 self.agreed = question
-        after = parts.database.after(tree, change)
+        after = after or parts.database.after(tree, change)
+        self.load_balancer_id = change.load_balancer_id
         revision = await parts.database.commit(change, self.call.options)
         if operation is not None:
             parts.dispatch(operation, after, revision)
@@ -50,4 +55,4 @@ async def decided(
             return await attempt(state)
         except Stale:
             continue
-    raise refuse("ImmutableObject", resource="Load Balancer", id=load_balancer_id)
+    raise refuse("ImmutableObject", resource="Load Balancer", id=load_balancer_id or state.load_balancer_id)
