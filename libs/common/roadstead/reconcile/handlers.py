@@ -105,13 +105,14 @@ class Handlers:
             ),
         )
         result: IngestResult = change.result
+        if result.what is not Ingested.REFUSED:
+            self.nudge()  # the pass first: somebody waits for what it does, nobody for the word that it was accepted
         self.on_outbox()
         if result.what is Ingested.REFUSED:
             details = tuple({"code": p.code, "field": p.field, "message": p.message} for p in result.problems)
             return Dead(
                 result.problems[0].code, "; ".join(p.message for p in result.problems), details, str(key)
             )
-        self.nudge()
         return result
 
     async def _refused(self, kind: Kind[Any, Any, Any], key: Any, refusal: Refusal) -> None:

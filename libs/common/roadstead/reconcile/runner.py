@@ -17,6 +17,8 @@ from roadstead.store.api import Lease
 
 log = structlog.get_logger("roadstead.runner")
 
+SHARE = 4  # rows of one identity that a claim takes at most
+
 
 class Runner:
     """Runs passes until told to stop.  `nudge()` says that something may be due now."""
@@ -64,7 +66,7 @@ class Runner:
         before = self.w.clock.monotonic()
         if free > 0:
             try:
-                leases = await self.w.store.claim(self.w.owner, free, self.w.durations.lease)
+                leases = await self.w.store.claim(self.w.owner, free, self.w.durations.lease, SHARE)
             except Exception:
                 log.exception("claim failed; trying again")
                 await self.w.clock.sleep(1.0)
@@ -75,13 +77,14 @@ class Runner:
             task = asyncio.create_task(self._guarded(held))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        if not leases or len(self._running) >= self.w.max_passes:
+        # Fewer rows than one identity's share: there were no more, and asking again would only stand in their passes' way.
+        if len(leases) < SHARE or len(self._running) >= self.w.max_passes:
             await self._wait()
 
     async def _wait(self) -> None:
         """Until a nudge, or until something falls due; never longer than a second (other replicas wake rows too)."""
         pause = 1.0
-        if len(self._running) < self.w.max_passes:
+        if len(self._running) < self.w.max_passes and not self._nudged.is_set():
             with contextlib.suppress(Exception):
                 due = await self.w.store.next_due()
                 if due is not None:
