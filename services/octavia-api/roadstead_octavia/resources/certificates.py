@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roadstead_octavia.call import Call
+from roadstead_octavia.db.port import Row, Tree
 from roadstead_octavia.errors import ApiError, refuse
 from roadstead_octavia.outside.material import check_authority
 from roadstead_octavia.provider.models import Secrets
@@ -26,6 +27,27 @@ class References:
 
     def __bool__(self) -> bool:
         return bool(self.tls or self.sni or self.texts)
+
+
+def of_row(table: str, row: Row, sni: Iterable[str] = ()) -> References:
+    """What a listener's or a pool's columns refer to (those that are there)."""
+    prefix = "client_" if table == "listener" else ""
+    texts = (
+        row.get(f"{prefix}ca_tls_certificate_id"),
+        row.get("client_crl_container_id" if table == "listener" else "crl_container_id"),
+    )
+    return References(
+        row.get("tls_certificate_id") or None, tuple(sni), tuple(text for text in texts if text)
+    )
+
+
+def of_listener(tree: Tree, identifier: str) -> list[References]:
+    """What the listener refers to, and its default pool, which providers get with it."""
+    row = tree.get("listener", identifier) or {}
+    sni = [one["tls_container_id"] for one in tree.of("sni") if one["listener_id"] == identifier]
+    pool_id = row.get("default_pool_id")
+    pool = tree.get("pool", pool_id) if pool_id else None
+    return [of_row("listener", row, sni)] + ([of_row("pool", pool)] if pool else [])
 
 
 async def require_certificates(call: Call, references: Iterable[str]) -> None:

@@ -56,7 +56,9 @@ async def _create(attempt: Attempt) -> Answer:
     held = below.held(tree, listeners=listeners)
     draft = below.change(call, tree, [*writes, *held.writes], project_id=project_id, quota=quota)
     after = call.parts.database.after(tree, draft)
-    secrets = await certificates.secrets_of(call, references_of(after.get("pool", identifier) or {}))
+    secrets = await certificates.secrets_of(
+        call, certificates.of_row("pool", after.get("pool", identifier) or {})
+    )
     operation = below.operation(
         call,
         tree,
@@ -114,13 +116,6 @@ async def _check_material(
         await certificates.require_authority(call, authority, revocations or None)
 
 
-def references_of(row: Row) -> certificates.References:
-    texts = (row.get("ca_tls_certificate_id"), row.get("crl_container_id"))
-    return certificates.References(
-        tls=row.get("tls_certificate_id") or None, texts=tuple(text for text in texts if text)
-    )
-
-
 async def update(call: Call) -> Answer:
     """200 with the pool PENDING_UPDATE, and the listeners that use it."""
     return await decided(call, _update)
@@ -137,7 +132,7 @@ async def _update(attempt: Attempt) -> Answer:
     await _check_material(
         call,
         values.get("tls_container_ref"),
-        authority if values.get("ca_tls_container_ref") or values.get("crl_container_ref") else None,
+        authority,
         revocations,
     )
     rules.check_tls(values, call.options)
@@ -147,7 +142,9 @@ async def _update(attempt: Attempt) -> Answer:
     columns = to_row(RESOURCE, values)
     told = {**columns, **({"session_persistence": persistence} if "session_persistence" in values else {})}
     held = below.held(tree, listeners=models.listeners_of(tree, identifier))
-    secrets = await certificates.secrets_of(call, references_of(row), references_of(columns))
+    secrets = await certificates.secrets_of(
+        call, certificates.of_row("pool", row), certificates.of_row("pool", columns)
+    )
     operation = below.operation(
         call,
         tree,
@@ -215,7 +212,7 @@ async def _delete(attempt: Attempt) -> Answer:
     below.require_active(tree)
     below.require_settled(RESOURCE.noun, row)
     held = below.held(tree, listeners=models.listeners_of(tree, identifier))
-    secrets = await certificates.secrets_of(call, references_of(row), deleting=True)
+    secrets = await certificates.secrets_of(call, certificates.of_row("pool", row), deleting=True)
     operation = below.operation(
         call,
         tree,
