@@ -24,7 +24,7 @@ from typing import Any
 from roadstead.testing.server_process import free_port
 from roadstead.testing.servers import PostgresServer
 
-from . import recordings
+from . import recordings, vectors
 from .departures import explain
 
 ROOT = recordings.ROOT
@@ -175,14 +175,9 @@ def _tests_of(files: Sequence[Path]) -> dict[str, str]:
 
 def seam(file: Path, target: tuple[str, str]) -> Outcome:
     """The vectors of the driver agent."""
-    outcome = Outcome()
-    done = _python(
-        [str(recordings.FOLDER / "seam.py"), "replay", "--target", target[0], "--admin", target[1], str(file)]
-    )
-    outcome.seam["passed" if done.returncode == 0 else "failed"] += 1
-    print(done.stdout.strip())
-    if done.returncode != 0:
-        outcome.faults.append(f"seam vectors: {done.stdout.strip()[-3000:]}{done.stderr.strip()[-1000:]}")
+    counts, departures, different = vectors.replay(file, target)
+    outcome = Outcome(seam=counts, departures=departures)
+    outcome.faults += [f"seam vector {json.dumps(line)[:2000]}" for line in different]
     return outcome
 
 
@@ -244,6 +239,8 @@ def show(outcome: Outcome, lines: int) -> None:
             f"{name:32}{counter['exchanges']:>10}{counter['identical']:>10}{counter['explained']:>10}"
             f"{counter['unsupported']:>12}{counter['different']:>10}"
         )
+    if outcome.seam:
+        print("seam vectors: " + ", ".join(f"{k} {v}" for k, v in sorted(outcome.seam.items())))
     if outcome.departures:
         print("departures: " + ", ".join(f"{k} {v}" for k, v in outcome.departures.most_common()))
     for line in outcome.different[:lines]:

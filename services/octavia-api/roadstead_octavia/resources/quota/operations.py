@@ -24,15 +24,11 @@ def effective(row: Row | None, project_id: str, defaults: Mapping[str, int]) -> 
 
 
 async def list_(call: Call) -> Answer:
-    """200 with one page of the projects that have a row."""
+    """200 with one page of the projects that have a row, as they are stored."""
     ask = asked(call.query, call.options)
     project_id = visible(call, RESOURCE, ask.project_id)
     page = page_of(RESOURCE, ask, call.query, call.options, project_id=project_id)
-    rows: list[Row] = []
-    if not isinstance(page, Nothing):
-        defaults = call.options.default_quotas
-        found = await call.parts.database.page(page)
-        rows = [effective(row, row["project_id"], defaults) for row in found]
+    rows = [] if isinstance(page, Nothing) else list(await call.parts.database.page(page))
     return listing(call, RESOURCE, ask, rows)
 
 
