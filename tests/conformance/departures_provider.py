@@ -53,9 +53,9 @@ def _complete(recorded: Any, ours: Any) -> bool:
 
 
 def _fellow(one: Any, place: int, ours: list[Any]) -> Any:
-    """Of our values the one about the same object."""
+    """Of our values the one about the same object; the one in the same place where several are (both sides of an update)."""
     name = _IDS.get(str(one.get("$type"))) if isinstance(one, Mapping) else None
-    for other in ours if name else ():
+    for other in (ours[place], *ours) if name else ():
         if isinstance(other, Mapping) and other.get(name) == one.get(name):
             return other
     return ours[place]

@@ -46,3 +46,13 @@ def test_objects_in_lists_are_found_by_their_ids() -> None:
     assert _objects_are_whole(line)
     filled = line["expected"]["provider_calls"][0]["args"][0]["pools"]
     assert [(p["pool_id"], p["listener_id"]) for p in filled] == [("1", "1"), ("2", "2")]
+
+
+def test_both_sides_of_an_update_are_filled_from_their_own() -> None:
+    old = {**RECORDED, "allowed_cidrs": []}
+    line: dict[str, Any] = {
+        side: {"provider_calls": [{"method": "listener_update", "args": [first, dict(RECORDED)]}]}
+        for side, first in (("expected", dict(RECORDED)), ("actual", old))
+    }
+    assert _objects_are_whole(line)
+    assert line["expected"] == line["actual"]
