@@ -26,9 +26,19 @@ MAX_PAGE = 500
 WHOLE = timedelta(microseconds=999)
 MAX_REPLY = 768 * 1024
 
-Verb = Callable[
-    [str, str, Kind[Any, Any, Any], Mapping[str, Any], Mapping[str, str]], Awaitable[dict[str, Any]]
-]
+
+@dataclass(frozen=True)
+class Ask:
+    """One request of a person: where, about which kind, and with what."""
+
+    region: str
+    project: str
+    kind: Kind[Any, Any, Any]
+    payload: Mapping[str, Any]
+    headers: Mapping[str, str]
+
+
+Verb = Callable[[Ask], Awaitable[dict[str, Any]]]
 
 
 @dataclass
@@ -72,44 +82,39 @@ class Api:
         }.get(verb)
         if kind is None or method is None:
             return error_reply("UNKNOWN_REQUEST", f"nothing answers {kind_name}.{verb}", 404)
-        return await method(region, project, kind, payload, headers)
+        return await method(Ask(region, project, kind, payload, headers))
 
     # ------------------------------------------------------------ write
 
-    async def _apply(
-        self,
-        region: str,
-        project: str,
-        kind: Kind[Any, Any, Any],
-        payload: Mapping[str, Any],
-        headers: Mapping[str, str],
-    ) -> dict[str, Any]:
-        message = spec_of(payload)
+    async def _apply(self, ask: Ask) -> dict[str, Any]:
+        message = spec_of(ask.payload)
         if isinstance(message, Refusal):
             return error_reply(message.code, message.message, 400)
         if message.delete:
             return error_reply("BAD_ENVELOPE", "use the delete request to delete", 400)
-        key = _key(region, project, kind, message.metadata, message.spec)
+        key = _key(ask.region, ask.project, ask.kind, message.metadata, message.spec)
         if isinstance(key, dict):
             return key
-        row = await self.handlers.store.get(kind.name, key.id)
+        row = await self.handlers.store.get(ask.kind.name, key.id)
         if row is not None and (row.key.region, row.key.project) != (key.region, key.project):
             return error_reply("ID_TAKEN", "this id exists under another project or region", 403)
         if row is not None and row.deleting and row.gone_at is None:
-            return error_reply("DELETING", f"the {kind.name} is being deleted; wait until it is gone", 409)
+            return error_reply(
+                "DELETING", f"the {ask.kind.name} is being deleted; wait until it is gone", 409
+            )
         hidden = _region_hidden(self.handlers.directory, key, message.metadata)
         if hidden is not None:
             return hidden
-        problems, metadata, warnings = check(kind, key, message, row)
+        problems, metadata, warnings = check(ask.kind, key, message, row)
         if not problems:
-            problems = self._inventory(kind, key, metadata, message.spec, row)
+            problems = self._inventory(ask.kind, key, metadata, message.spec, row)
         if problems:
             return _refused(problems)
         body = {"metadata": metadata, "spec": dict(message.spec)}
-        if row is not None and row.gone_at is None and payload.get("createOnly"):
-            return error_reply("ALREADY_EXISTS", f"a {kind.name} of this id exists already", 409)
+        if row is not None and row.gone_at is None and ask.payload.get("createOnly"):
+            return error_reply("ALREADY_EXISTS", f"a {ask.kind.name} of this id exists already", 409)
         try:
-            position = await self.publisher.publish(spec_subject(key), dump(body), _forwarded(headers))
+            position = await self.publisher.publish(spec_subject(key), dump(body), _forwarded(ask.headers))
         except PublishFailed as error:
             if error.conflict:
                 return error_reply(
@@ -118,7 +123,7 @@ class Api:
             return error_reply(
                 "UNAVAILABLE", "the broker did not store the spec; it is safe to try again", 503
             )
-        result = await self.handlers.spec(spec_subject(key), dump(body), position, headers)
+        result = await self.handlers.spec(spec_subject(key), dump(body), position, ask.headers)
         if not isinstance(result, IngestResult):
             return error_reply(result.code, result.message, 422, result.details)
         what = result.what
@@ -149,86 +154,69 @@ class Api:
             key, Metadata.model_validate(metadata), parsed, stored, self.handlers.directory, self.extras
         )
 
-    async def _delete(
-        self,
-        region: str,
-        project: str,
-        kind: Kind[Any, Any, Any],
-        payload: Mapping[str, Any],
-        headers: Mapping[str, str],
-    ) -> dict[str, Any]:
-        row = await self._row(region, project, kind, payload)
+    async def _delete(self, ask: Ask) -> dict[str, Any]:
+        row = await self._row(ask)
         if isinstance(row, dict):
             return row
-        cascade = payload.get("cascade") is True
+        cascade = ask.payload.get("cascade") is True
         if row.consumers and not cascade:
             names = ", ".join(row.consumers[:10])
-            text = f"the {kind.name} is in use and cannot be deleted: {names}"
+            text = f"the {ask.kind.name} is in use and cannot be deleted: {names}"
             return error_reply("IN_USE", text, 403, [{"consumer": c} for c in row.consumers])
         body: dict[str, Any] = {"delete": True}
         if cascade:
             body["cascade"] = True
         try:
-            position = await self.publisher.publish(spec_subject(row.key), dump(body), _forwarded(headers))
+            position = await self.publisher.publish(
+                spec_subject(row.key), dump(body), _forwarded(ask.headers)
+            )
         except PublishFailed:
             return error_reply(
                 "UNAVAILABLE", "the broker did not store the delete; it is safe to try again", 503
             )
-        result = await self.handlers.spec(spec_subject(row.key), dump(body), position, headers)
+        result = await self.handlers.spec(spec_subject(row.key), dump(body), position, ask.headers)
         what = result.what.value if isinstance(result, IngestResult) else "refused"
         return {"id": row.key.id, "result": what, "accepted": True}
 
     # ------------------------------------------------------------ read
 
-    async def _row(
-        self, region: str, project: str, kind: Kind[Any, Any, Any], payload: Mapping[str, Any]
-    ) -> Row | dict[str, Any]:
-        ident = payload.get("id")
+    async def _row(self, ask: Ask) -> Row | dict[str, Any]:
+        ident = ask.payload.get("id")
         if not isinstance(ident, str) or not ident:
             return error_reply("ID_MISSING", "the request needs the id of the resource", 400)
-        row = await self.handlers.store.get(kind.name, ident)
-        if row is None or row.gone_at is not None or (row.key.region, row.key.project) != (region, project):
-            return error_reply("NOT_FOUND", f"there is no {kind.name} {ident} here", 404)
+        row = await self.handlers.store.get(ask.kind.name, ident)
+        if (
+            row is None
+            or row.gone_at is not None
+            or (row.key.region, row.key.project) != (ask.region, ask.project)
+        ):
+            return error_reply("NOT_FOUND", f"there is no {ask.kind.name} {ident} here", 404)
         return row
 
-    async def _get(
-        self,
-        region: str,
-        project: str,
-        kind: Kind[Any, Any, Any],
-        payload: Mapping[str, Any],
-        headers: Mapping[str, str],
-    ) -> dict[str, Any]:
-        row = await self._row(region, project, kind, payload)
+    async def _get(self, ask: Ask) -> dict[str, Any]:
+        row = await self._row(ask)
         if isinstance(row, dict):
             return row
-        if kind.name == "region" and not _visible(row.spec, payload.get("organizationId")):
+        if ask.kind.name == "region" and not _visible(row.spec, ask.payload.get("organizationId")):
             return error_reply("NOT_FOUND", f"there is no region {row.key.id} here", 404)
         return status_document(row)
 
-    async def _list(
-        self,
-        region: str,
-        project: str,
-        kind: Kind[Any, Any, Any],
-        payload: Mapping[str, Any],
-        headers: Mapping[str, str],
-    ) -> dict[str, Any]:
-        limit = payload.get("limit", 100)
+    async def _list(self, ask: Ask) -> dict[str, Any]:
+        limit = ask.payload.get("limit", 100)
         if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_PAGE:
             return error_reply("BAD_LIMIT", f"limit must be a whole number from 1 to {MAX_PAGE}", 400)
-        tags = payload.get("tags") or {}
-        texts = {k: payload.get(k) for k in ("identity", "network", "name", "marker")}
+        tags = ask.payload.get("tags") or {}
+        texts = {k: ask.payload.get(k) for k in ("identity", "network", "name", "marker")}
         if not isinstance(tags, dict) or any(
             v is not None and not isinstance(v, str) for v in texts.values()
         ):
             return error_reply("BAD_FILTER", "filters are texts, tags an object of name and value", 400)
-        everywhere = project == "_" and payload.get("allProjects") is True
+        everywhere = ask.project == "_" and ask.payload.get("allProjects") is True
         rows = await self.handlers.store.list(
             Query(
-                kind.name,
-                region=None if kind.name == "region" and payload.get("allRegions") else region,
-                project=None if everywhere else project,
+                ask.kind.name,
+                region=None if ask.kind.name == "region" and ask.payload.get("allRegions") else ask.region,
+                project=None if everywhere else ask.project,
                 identity=texts["identity"],
                 network=texts["network"],
                 name=texts["name"],
@@ -240,7 +228,7 @@ class Api:
         items: list[dict[str, Any]] = []
         size = 0
         for row in rows:
-            if kind.name == "region" and not _visible(row.spec, payload.get("organizationId")):
+            if ask.kind.name == "region" and not _visible(row.spec, ask.payload.get("organizationId")):
                 continue
             document = status_document(row)
             size += len(dump(document))
@@ -250,24 +238,17 @@ class Api:
         full = len(rows) == limit
         return {"items": items, "next": rows[-1].key.id if full and rows else None}
 
-    async def _history(
-        self,
-        region: str,
-        project: str,
-        kind: Kind[Any, Any, Any],
-        payload: Mapping[str, Any],
-        headers: Mapping[str, str],
-    ) -> dict[str, Any]:
-        row = await self._row_or_tombstone(region, project, kind, payload)
+    async def _history(self, ask: Ask) -> dict[str, Any]:
+        row = await self._row_or_tombstone(ask)
         if isinstance(row, dict):
             return row
-        at = _time(payload.get("at"))
+        at = _time(ask.payload.get("at"))
         if isinstance(at, dict):
             return at
         if at is not None:
             at += WHOLE
         entries = await self.handlers.store.history(
-            row.key, until=at, limit=_bound(payload.get("limit"), 200, 1000)
+            row.key, until=at, limit=_bound(ask.payload.get("limit"), 200, 1000)
         )
         reply: dict[str, Any] = {
             "id": row.key.id,
@@ -279,19 +260,14 @@ class Api:
         reply |= {"at": iso(at), "status": past.document}
         return {**reply, "note": past.note} if past.note else reply
 
-    async def _why(
-        self,
-        region: str,
-        project: str,
-        kind: Kind[Any, Any, Any],
-        payload: Mapping[str, Any],
-        headers: Mapping[str, str],
-    ) -> dict[str, Any]:
+    async def _why(self, ask: Ask) -> dict[str, Any]:
         """Every cloud write with its event, rule and request id, newest decision last."""
-        row = await self._row_or_tombstone(region, project, kind, payload)
+        row = await self._row_or_tombstone(ask)
         if isinstance(row, dict):
             return row
-        entries = await self.handlers.store.history(row.key, limit=_bound(payload.get("limit"), 500, 2000))
+        entries = await self.handlers.store.history(
+            row.key, limit=_bound(ask.payload.get("limit"), 500, 2000)
+        )
         decided = {e.body["decisionId"]: (e.at, e.body) for e in entries if e.kind == "decided"}
         chain: list[dict[str, Any]] = []
         writes: dict[str, list[dict[str, Any]]] = {}
@@ -313,51 +289,24 @@ class Api:
         last = dict(row.decided or {})
         return {"id": row.key.id, "chain": chain, "last": last, "pending": [dict(i) for i in row.intents]}
 
-    async def _row_or_tombstone(
-        self, region: str, project: str, kind: Kind[Any, Any, Any], payload: Mapping[str, Any]
-    ) -> Row | dict[str, Any]:
-        ident = payload.get("id")
-        row = await self.handlers.store.get(kind.name, str(ident)) if isinstance(ident, str) else None
-        if row is None or (row.key.region, row.key.project) != (region, project):
-            return error_reply("NOT_FOUND", f"there is no {kind.name} {ident} here", 404)
+    async def _row_or_tombstone(self, ask: Ask) -> Row | dict[str, Any]:
+        ident = ask.payload.get("id")
+        row = await self.handlers.store.get(ask.kind.name, str(ident)) if isinstance(ident, str) else None
+        if row is None or (row.key.region, row.key.project) != (ask.region, ask.project):
+            return error_reply("NOT_FOUND", f"there is no {ask.kind.name} {ident} here", 404)
         return row
 
     # ------------------------------------------------------------ pause and references
 
-    async def _pause(
-        self,
-        region: str,
-        project: str,
-        kind: Kind[Any, Any, Any],
-        payload: Mapping[str, Any],
-        headers: Mapping[str, str],
-    ) -> dict[str, Any]:
-        until = _time(payload.get("until"))
-        if isinstance(until, dict):
-            return until
-        return await self._paused(region, project, kind, payload, on=True, until=until)
+    async def _pause(self, ask: Ask) -> dict[str, Any]:
+        until = _time(ask.payload.get("until"))
+        return until if isinstance(until, dict) else await self._paused(ask, on=True, until=until)
 
-    async def _resume(
-        self,
-        region: str,
-        project: str,
-        kind: Kind[Any, Any, Any],
-        payload: Mapping[str, Any],
-        headers: Mapping[str, str],
-    ) -> dict[str, Any]:
-        return await self._paused(region, project, kind, payload, on=False, until=None)
+    async def _resume(self, ask: Ask) -> dict[str, Any]:
+        return await self._paused(ask, on=False, until=None)
 
-    async def _paused(
-        self,
-        region: str,
-        project: str,
-        kind: Kind[Any, Any, Any],
-        payload: Mapping[str, Any],
-        *,
-        on: bool,
-        until: datetime | None,
-    ) -> dict[str, Any]:
-        row = await self._row(region, project, kind, payload)
+    async def _paused(self, ask: Ask, *, on: bool, until: datetime | None) -> dict[str, Any]:
+        row = await self._row(ask)
         if isinstance(row, dict):
             return row
         change = await self.handlers.store.change(
@@ -367,34 +316,18 @@ class Api:
         self.handlers.nudge()
         return dict(change.result)
 
-    async def _reference_add(
-        self,
-        region: str,
-        project: str,
-        kind: Kind[Any, Any, Any],
-        payload: Mapping[str, Any],
-        headers: Mapping[str, str],
-    ) -> dict[str, Any]:
+    async def _reference_add(self, ask: Ask) -> dict[str, Any]:
         """External consumers; the strings of our own kinds are refused, only their services take those."""
-        return await self._reference(region, project, kind, payload, add=True)
+        return await self._reference(ask, add=True)
 
-    async def _reference_remove(
-        self,
-        region: str,
-        project: str,
-        kind: Kind[Any, Any, Any],
-        payload: Mapping[str, Any],
-        headers: Mapping[str, str],
-    ) -> dict[str, Any]:
-        return await self._reference(region, project, kind, payload, add=False)
+    async def _reference_remove(self, ask: Ask) -> dict[str, Any]:
+        return await self._reference(ask, add=False)
 
-    async def _reference(
-        self, region: str, project: str, kind: Kind[Any, Any, Any], payload: Mapping[str, Any], *, add: bool
-    ) -> dict[str, Any]:
-        row = await self._row(region, project, kind, payload)
+    async def _reference(self, ask: Ask, *, add: bool) -> dict[str, Any]:
+        row = await self._row(ask)
         if isinstance(row, dict):
             return row
-        consumer = payload.get("consumer")
+        consumer = ask.payload.get("consumer")
         if not isinstance(consumer, str) or not 3 <= len(consumer) <= 253 or "/" not in consumer:
             return error_reply("BAD_CONSUMER", "consumer must be {plural}.{group}/{id}", 400)
         if parse_reference(consumer) is not None:
@@ -402,7 +335,7 @@ class Api:
                 "BAD_CONSUMER", "references of this software's own kinds are taken by its services only", 403
             )
         if add and row.deleting:
-            return error_reply("DELETING", f"the {kind.name} is being deleted", 400)
+            return error_reply("DELETING", f"the {ask.kind.name} is being deleted", 400)
         rule = rules.reference_add if add else rules.reference_remove
         change = await self.handlers.store.change(row.key, lambda r, now: rule(r, now, consumer=consumer))
         self.handlers.on_outbox()
