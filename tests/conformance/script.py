@@ -15,6 +15,13 @@ from roadstead_octavia.outside.network import NetworkRefused
 Entry = Mapping[str, Any]
 # What the original sends to the amphora provider as messages without an answer.
 CASTS = frozenset(("delete_amphora", "failover_amphora", "update_amphora_agent_config"))
+LOOKUPS = {
+    "subnets": "get_subnet",
+    "ports": "get_port",
+    "networks": "get_network",
+    "qos_policies": "get_qos_policy",
+    "security_groups": "get_security_group_by_id",
+}
 NOT_IMPLEMENTED = "This feature is not implemented by the provider."
 
 
@@ -48,6 +55,7 @@ class Script:
         self.bundles = Answers(
             world.get("bundles"), lambda e: (e.get("tls_ref"), tuple(e.get("sni_refs") or ()))
         )
+        self.network = Answers(world.get("network"), lambda e: (e["method"], repr(e.get("args") or [])))
         self.resources: Mapping[str, Any] = world.get("resources") or {}
 
 
@@ -91,7 +99,8 @@ def provider_error(provider: str, method: str, raised: Entry) -> ApiError:
     if name == "Conflict":
         return refuse("VIPAddressConflict", msg=text)
     if name == "NotImplementedError":
-        return refuse("ProviderNotImplemented", prov=provider, user_msg=text or NOT_IMPLEMENTED)
+        said = text if "user_fault_string" in raised else text or NOT_IMPLEMENTED
+        return refuse("ProviderNotImplemented", prov=provider, user_msg=said)
     if name == "UnsupportedOptionError":
         return refuse("ProviderUnsupportedOption", prov=provider, user_msg=text)
     return refuse("ProviderDriverError", prov=provider, user_msg=text)
@@ -105,13 +114,14 @@ class ScriptedNetwork:
         self, kind: str, identifier: str, *, token: str | None = None, as_service: bool = False
     ) -> Mapping[str, Any] | None:
         script: Script = self._holder.script
-        found = (script.resources.get(kind) or {}).get(identifier)
+        found = script.network.take({"method": LOOKUPS[kind], "args": [identifier]})
         if found is None:
             script.unscripted.append(["network", kind, identifier])
             return None
-        if "error" in found:
+        if "raises" in found:
             return None
-        return dict(found)
+        answer = found.get("returns")
+        return dict(answer) if isinstance(answer, Mapping) else {"id": identifier}
 
     async def has_qos(self) -> bool:
         return bool(self._holder.script.resources.get("qos_enabled", True))
@@ -201,5 +211,8 @@ class ScriptedKeys:
             script.unscripted.append(["keys", "bundles", tls, list(sni)])
             return None, []
         if "raises" in found:
+            raised = found["raises"]
+            if "APIException" in (raised.get("is") or ()):
+                raise ApiError(raised["code"], raised["message"], raised["class"])
             raise refuse("CertificateRetrieval", ref=tls)
         return found.get("tls_cert"), found.get("sni_certs") or []

@@ -13,13 +13,13 @@ from roadstead_octavia.db.port import Change, Insert, Operation, Row, Touched, W
 from roadstead_octavia.errors import invalid
 from roadstead_octavia.operate import Attempt, decided
 from roadstead_octavia.provider import models
+from roadstead_octavia.resources.limits import room
 from roadstead_octavia.resources.loadbalancer import rules
 from roadstead_octavia.resources.loadbalancer.choice import Choice, chosen, validate
 from roadstead_octavia.resources.loadbalancer.lookups import Lookups
 from roadstead_octavia.resources.loadbalancer.port import Made, Wanted, vip_port
 from roadstead_octavia.resources.loadbalancer.vip import Vip, resolved
 from roadstead_octavia.resources.loadbalancer.wire import POST, RESOURCE
-from roadstead_octavia.resources.quota.room import in_force, room
 from roadstead_octavia.resources.shown import full as shown_full
 from roadstead_octavia.wire.columns import new_row
 from roadstead_octavia.wire.write import full
@@ -49,8 +49,7 @@ async def _created(call: Call, state: Attempt) -> Answer:
         parts.policy.enforce(call, "loadbalancer:post:vip_sg_ids", project_id)
     vip = await resolved(call, body, Lookups(call))
     choice = await chosen(call, body)
-    left = await room(call, project_id, ("load_balancer",))
-    left.take("load_balancer")
+    quota = await room(call, project_id, load_balancer=1)
     rules.require_network_allowed(vip.network_id, choice.zone, call.options)
     vnic_type = rules.vnic_type(choice.flavor, vip.groups)
     await validate(call, choice)
@@ -62,12 +61,11 @@ async def _created(call: Call, state: Attempt) -> Answer:
             version=None,
             writes=(*_writes(row, made, vip, body.get("tags") or ()), *made.writes),
             project_id=project_id,
-            quota={"load_balancer": 1} if in_force(call.options) else {},
+            quota=quota,
             at=parts.now(),
         )
-        model = models.new_load_balancer(
-            parts.database.after(None, change), flavor=choice.flavor, zone=choice.zone, given=body
-        )
+        after = parts.database.after(None, change)
+        model = models.new_load_balancer(after, flavor=choice.flavor, zone=choice.zone, given=body)
         operation = Operation(
             id=parts.new_id(),
             provider=choice.provider,
@@ -77,7 +75,7 @@ async def _created(call: Call, state: Attempt) -> Answer:
             touched=(Touched("load_balancer", row["id"]),),
             arguments=[model],
         )
-        after = await state.conclude(None, replace(change, operation=operation))
+        await state.conclude(None, replace(change, operation=operation), after=after)
     return Answer(201, full(RESOURCE, shown_full(after)))
 
 

@@ -3,10 +3,11 @@
 from typing import Any
 
 from roadstead_octavia.call import Answer, Call
-from roadstead_octavia.db.port import Change, Delete, Insert, Operation, Row, Touched, Tree, Update, Write
+from roadstead_octavia.db.port import Change, Operation, Touched, Tree, Update, Write
 from roadstead_octavia.errors import refuse
 from roadstead_octavia.operate import Attempt, decided
 from roadstead_octavia.provider import models
+from roadstead_octavia.resources import below
 from roadstead_octavia.resources.loadbalancer import rules
 from roadstead_octavia.resources.loadbalancer.create import create as create
 from roadstead_octavia.resources.loadbalancer.lookups import Lookups
@@ -28,18 +29,6 @@ async def _existing(call: Call, action: str) -> Tree:
     return tree
 
 
-def _operation(call: Call, row: Row, verb: str, arguments: list[Any], done: str) -> Operation:
-    return Operation(
-        id=call.parts.new_id(),
-        provider=row["provider"],
-        method=f"loadbalancer_{verb}",
-        object="loadbalancer",
-        verb=verb,
-        touched=(Touched("load_balancer", row["id"], done=done),),
-        arguments=arguments,
-    )
-
-
 async def update(call: Call) -> Answer:
     """200 with the load balancer as it will be."""
 
@@ -48,7 +37,7 @@ async def update(call: Call) -> Answer:
         row = tree.load_balancer
         values = put_values(RESOURCE, call.body, call.options)
         await _require_vip_allowed(call, tree)
-        rules.require_enabled(row["provider"], call.options)
+        below.require_provider(call, tree)
         rules.require_status(row, ("ACTIVE",))
         old = models.load_balancer(tree)
         changed = {**to_row(RESOURCE, values), **_vip_values(values)}
@@ -56,8 +45,10 @@ async def update(call: Call) -> Answer:
         change = Change(
             load_balancer_id=row["id"],
             version=tree.version,
-            writes=tuple(_updates(row["id"], values)),
-            operation=_operation(call, row, "update", arguments, "ACTIVE"),
+            writes=tuple(_updates(tree, values)),
+            operation=below.operation(
+                call, tree, "loadbalancer", "update", arguments, [Touched("load_balancer", row["id"])]
+            ),
             at=call.parts.now(),
         )
         after = await state.conclude(tree, change)
@@ -89,7 +80,8 @@ def _vip_values(values: dict[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in names if name in values}
 
 
-def _updates(identifier: str, values: dict[str, Any]) -> list[Write]:
+def _updates(tree: Tree, values: dict[str, Any]) -> list[Write]:
+    identifier = tree.load_balancer["id"]
     writes: list[Write] = [
         Update(
             "load_balancer",
@@ -100,15 +92,11 @@ def _updates(identifier: str, values: dict[str, Any]) -> list[Write]:
     if vip := to_vip(RESOURCE, values):
         writes.append(Update("vip", {"load_balancer_id": identifier}, vip))
     if "vip_sg_ids" in values:
-        writes.append(Delete("vip_security_group", {"load_balancer_id": identifier}))
-        writes += [
-            Insert("vip_security_group", {"load_balancer_id": identifier, "sg_id": group})
-            for group in values["vip_sg_ids"]
-        ]
-    if "tags" in values:
-        writes.append(Delete("tags", {"resource_id": identifier}))
-        writes += [Insert("tags", {"resource_id": identifier, "tag": tag}) for tag in values["tags"]]
-    return writes
+        there = [group["sg_id"] for group in tree.of("vip_security_group")]
+        writes += below.row_writes(
+            "vip_security_group", {"load_balancer_id": identifier}, "sg_id", there, values["vip_sg_ids"]
+        )
+    return writes + below.tag_writes(tree, identifier, values.get("tags"))
 
 
 async def delete(call: Call) -> Answer:
@@ -118,12 +106,19 @@ async def delete(call: Call) -> Answer:
     async def attempt(state: Attempt) -> Answer:
         tree = await _existing(call, "delete")
         row = tree.load_balancer
-        rules.require_enabled(row["provider"], call.options)
+        below.require_provider(call, tree)
         if not cascade:
             rules.require_childless(tree)
         rules.require_status(row, rules.DELETABLE)
         arguments = [models.load_balancer(tree), cascade]
-        operation = _operation(call, row, "delete", arguments, "DELETED")
+        operation = below.operation(
+            call,
+            tree,
+            "loadbalancer",
+            "delete",
+            arguments,
+            [Touched("load_balancer", row["id"], done="DELETED")],
+        )
         await state.conclude(tree, _marked(call, tree, "PENDING_DELETE", operation))
         return Answer(204)
 
@@ -146,9 +141,11 @@ async def failover(call: Call) -> Answer:
     async def attempt(state: Attempt) -> Answer:
         tree = await _existing(call, "put_failover")
         row = tree.load_balancer
-        rules.require_enabled(row["provider"], call.options)
+        below.require_provider(call, tree)
         rules.require_status(row, rules.DELETABLE)
-        operation = _operation(call, row, "failover", [row["id"]], "ACTIVE")
+        operation = below.operation(
+            call, tree, "loadbalancer", "failover", [row["id"]], [Touched("load_balancer", row["id"])]
+        )
         await state.conclude(tree, _marked(call, tree, "PENDING_UPDATE", operation))
         return Answer(202)
 

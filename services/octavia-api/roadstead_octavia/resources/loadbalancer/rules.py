@@ -29,7 +29,7 @@ def place_on_port(
     port: Mapping[str, Any], subnet_id: str | None, address: str | None
 ) -> tuple[str, str | None]:
     """Subnet and address of a VIP on that port; what the request said of them must agree with it."""
-    fixed = port.get("fixed_ips") or ()
+    fixed: Sequence[Mapping[str, Any]] = port.get("fixed_ips") or ()
     if subnet_id:
         found = next((ip["ip_address"] for ip in fixed if ip["subnet_id"] == subnet_id), address)
         if not found:
