@@ -5,6 +5,7 @@ from typing import Any
 
 FAILED = 1
 USAGE = 2
+BUSY = 4  # somebody else is at work on the same stack
 
 
 class UserError(Exception):

@@ -11,6 +11,7 @@ from roadstead.cli import chosen
 from roadstead.cli.failures import UserError
 from roadstead.cli.output import Form, FormOption, emit, say, show_table
 from roadstead.cli.stack.build import service_modules
+from roadstead.cli.stack.claim import refuse_supervised, refuse_unsettled
 
 ServicesOption = Annotated[
     list[str] | None, typer.Option("--service", help="Only this one; may be repeated. All when left out.")
@@ -52,6 +53,8 @@ def migrate(service: ServicesOption = None) -> None:
     from roadstead.store.postgres.revisions import MigrationRefused, own_migrations
 
     names = chosen_services(service, also=sorted(own_migrations()))
+    if (home := chosen.local_home()) is not None:
+        refuse_unsettled(home)
     url = chosen.context().need_database()
     try:
         asyncio.run(migrate_schemas(url, names))
@@ -82,6 +85,9 @@ def rebuild(
     from roadstead.cli.rebuilding import rebuild_from_bus, rebuild_from_database
 
     names = chosen_services(service)
+    if (home := chosen.local_home()) is not None:
+        refuse_unsettled(home)
+        refuse_supervised(home, names)
     work = rebuild_from_database if source is Source.DATABASE else rebuild_from_bus
     counts = asyncio.run(work(chosen.context(), names, dry_run=dry_run))
     if not emit(form, counts):

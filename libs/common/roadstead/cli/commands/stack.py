@@ -13,8 +13,9 @@ from typing import Annotated
 
 import typer
 
-from roadstead.cli.failures import UserError
+from roadstead.cli.failures import BUSY, UserError
 from roadstead.cli.output import Form, FormOption, emit, say, show_table
+from roadstead.cli.stack.claim import Busy, Claim, claimed, holder, take
 from roadstead.cli.stack.home import SIMULATOR, Home, find_home
 from roadstead.cli.stack.parts import last_line, readiness
 from roadstead.cli.stack.state import (
@@ -59,19 +60,27 @@ def up(
 
     Example: roadstead up --quickstart
     """
-    from roadstead.cli.stack.run import refuse_second, serve
-
-    home = find_home()
-    refuse_second(home)
     if bare and quickstart:
         raise UserError("--bare starts no service that could make the quickstart; leave one of both out", 2)
-    if detach:
-        _detached(home, cloud, bare)
-        if quickstart:
-            from roadstead.cli.stack.quickstart import run_quickstart
+    home = find_home()
+    home.make()
+    with claimed(home, "up") as claim:
+        if (state := running(home.state)) is not None:
+            # It holds no claim: its folder's lock file was taken away under it.
+            raise UserError(f"process {state.pid} runs a stack here: `roadstead down` ends it", BUSY)
+        if not detach:
+            _attached(home, cloud, bare, quickstart)
+            return
+        _detached(home, cloud, bare, claim)
+    if quickstart:
+        from roadstead.cli.stack.quickstart import run_quickstart
 
-            asyncio.run(run_quickstart(home, cloud))
-        return
+        asyncio.run(run_quickstart(home, cloud))
+
+
+def _attached(home: Home, cloud: str, bare: bool, quickstart: bool) -> None:
+    from roadstead.cli.stack.run import serve
+
     after = None
     if quickstart:
         from roadstead.cli.stack.quickstart import after_start
@@ -86,8 +95,8 @@ def said(sort: str, text: str) -> None:
     sys.stdout.flush()
 
 
-def _detached(home: Home, cloud: str, bare: bool) -> None:
-    home.make()
+def _detached(home: Home, cloud: str, bare: bool, claim: Claim) -> None:
+    """Start it as a process of its own that takes the claim over; returns when it is ready."""
     log = home.log("stack")
     command = [sys.executable, "-m", "roadstead.cli", "up", "--cloud", cloud, *(["--bare"] if bare else [])]
     with log.open("wb") as output:
@@ -96,9 +105,11 @@ def _detached(home: Home, cloud: str, bare: bool) -> None:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={**os.environ, "ROADSTEAD_HOME": str(home.path)},
+            env={**os.environ, "ROADSTEAD_HOME": str(home.path), **claim.environment},
+            pass_fds=(claim.number,),
             start_new_session=True,
         )
+    claim.leave()
     deadline = time.monotonic() + DETACHED_READY_WITHIN
     shown = 0
     while True:
@@ -128,22 +139,59 @@ def down(
     Example: roadstead down
     """
     home = find_home()
+    if not home.path.is_dir():
+        say("nothing is running here")
+        return
+    claim, stopped = _end_holder(home)
+    try:
+        ended = _end_rest(home)
+        if stopped or ended:
+            say("stopped" if stopped else f"its supervisor was gone; ended {', '.join(ended)}")
+        else:
+            say("nothing is running here")
+        if wipe:
+            _wipe(home)
+            claim.remove()
+    finally:
+        claim.end()
+
+
+def _end_holder(home: Home) -> tuple[Claim, bool]:
+    """The folder's claim, from whoever has it: a stack that runs or starts is told once to end.  Also whether there was one."""
+    told: set[int] = set()
+    deadline = time.monotonic() + DOWN_WITHIN
+    while True:
+        try:
+            return take(home, "down"), bool(told)
+        except Busy as busy:
+            who = busy.holder
+            if who is not None and who.doing != "up":
+                raise
+            if who is not None and who.pid not in told:
+                told.add(who.pid)
+                with suppress(ProcessLookupError):
+                    os.kill(who.pid, signal.SIGTERM)
+            if time.monotonic() > deadline:
+                process = f"process {who.pid}" if who is not None else "the process that holds the folder"
+                raise UserError(f"{process} does not end; see {home.log('stack')}") from None
+        time.sleep(0.05)
+
+
+def _end_rest(home: Home) -> list[str]:
+    """End what a killed supervisor left, or one that lost its lock file; their names."""
     state = read_state(home.state)
     if state is None:
-        say("nothing is running here")
-    elif state.is_alive:
+        return []
+    ended = []
+    if state.is_alive:
         with suppress(ProcessLookupError):
             os.kill(state.pid, signal.SIGTERM)
         if not wait_for_end(state.pid, state.started, DOWN_WITHIN):
             raise UserError(f"process {state.pid} does not end; see {home.log('stack')}")
-        say("stopped")
-    else:
-        ended = end_processes(state.parts, 20.0)
-        say(f"its supervisor was gone; ended {', '.join(ended)}" if ended else "nothing is running here")
-    if state is not None and not state.is_alive:
-        home.state.unlink(missing_ok=True)
-    if wipe:
-        _wipe(home)
+        ended.append("the stack")
+    ended += end_processes(state.parts, 20.0)
+    home.state.unlink(missing_ok=True)
+    return ended
 
 
 def _wipe(home: Home) -> None:
@@ -164,6 +212,8 @@ def status(form: FormOption = Form.TABLE) -> None:
     home = find_home()
     state = running(home.state)
     if state is None:
+        if (who := holder(home)) is not None and who.doing == "up":
+            raise UserError(f"it is only starting (process {who.pid}): ask again in a moment", BUSY)
         raise UserError("nothing is running here: start it with `roadstead up`")
     rows = [(part, _health(part)) for part in state.parts]
     well = all(health == "ok" for _, health in rows)

@@ -7,6 +7,7 @@ import socket
 import sys
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,26 +44,47 @@ def simulator_region() -> str:
 
 
 class Ports:
-    """Ports that stay the same over restarts, as far as nobody else took them meanwhile."""
+    """Ports that stay the same over restarts.
+
+    A name's own port is chosen at its first start.  While somebody else has it another one stands in, and as soon as it is free the
+    name goes back to it.  notes: a line for every name whose port is not the one that people expect.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
-            self._known: dict[str, int] = {k: int(v) for k, v in json.loads(path.read_text()).items()}
-        except (OSError, ValueError, AttributeError):
-            self._known = {}
+        self.notes: list[str] = []
+        self._own: dict[str, int] = {}
+        self._stand_ins: dict[str, int] = {}  # of the last time, by name
+        with suppress(OSError, ValueError, AttributeError, TypeError):
+            data = json.loads(path.read_text())
+            self._stand_ins = {name: int(port) for name, port in data.pop("standIns", {}).items()}
+            self._own = {name: int(port) for name, port in data.items()}
 
     def take(self, name: str, wish: int = 0) -> int:
-        """The port of that name: as before, else the wished one, else any."""
-        for port in (self._known.get(name, 0), wish):
-            if port and _is_free(port):
-                return self._keep(name, port)
-        return self._keep(name, free_port())
-
-    def _keep(self, name: str, port: int) -> int:
-        self._known[name] = port
-        self._path.write_text(json.dumps(self._known))
+        """The port of that name for this time: its own; at the first start the wished one if that is free, else any."""
+        own, stood_in = self._own.get(name, 0), self._stand_ins.pop(name, 0)
+        if not own:
+            own = wish if wish and _is_free(wish) else free_port()
+            self._own[name] = port = own
+            if wish and own != wish:
+                self.notes.append(f"port {wish} is taken by another program; {name} gets {own} for good")
+        elif _is_free(own):
+            port = own
+            if stood_in:
+                self.notes.append(f"{name} is back on its port {own}")
+        else:
+            port = stood_in if stood_in and _is_free(stood_in) else free_port()
+            self._stand_ins[name] = port
+            self.notes.append(f"port {own} of {name} is taken by another program; this time it is {port}")
+        self._write()
         return port
+
+    def _write(self) -> None:
+        fresh = self._path.with_suffix(".new")
+        fresh.write_text(
+            json.dumps({**self._own, **({"standIns": self._stand_ins} if self._stand_ins else {})})
+        )
+        fresh.replace(self._path)
 
 
 def _is_free(port: int) -> bool:
@@ -83,6 +105,7 @@ class Blueprint:
         self.home = home
         self.cloud = cloud
         self._ports = Ports(home.ports)
+        self.notes = self._ports.notes
         lifeline = shutil.which("setpriv") is not None
         self.nats = NatsServer(home.nats, self._ports.take("nats", NATS_PORT), die_with_parent=lifeline)
         self.postgres = PostgresServer(home.postgres, self._ports.take("postgres"), die_with_parent=lifeline)

@@ -9,7 +9,7 @@ from roadstead.cli.failures import UserError
 HOME = "ROADSTEAD_HOME"
 FOLDER = ".run"
 SIMULATOR = "simulator"
-STATE, CONTEXT = "stack.json", "context.yaml"
+STATE, CONTEXT, CLAIM = "stack.json", "context.yaml", "stack.lock"
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,11 @@ class Home:
     def state(self) -> Path:
         """Which processes run, written by their supervisor."""
         return self.path / STATE
+
+    @property
+    def claim(self) -> Path:
+        """Locked by whoever starts, runs or ends this stack."""
+        return self.path / CLAIM
 
     @property
     def context(self) -> Path:
@@ -81,6 +86,6 @@ def find_home() -> Home:
         return Home(Path(given).expanduser().absolute())
     here = Path.cwd()
     for folder in (here, *here.parents):
-        if (folder / FOLDER / STATE).exists() or (folder / FOLDER / CONTEXT).exists():
+        if any((folder / FOLDER / name).exists() for name in (STATE, CONTEXT, CLAIM)):
             return Home(folder / FOLDER)
     return Home(here / FOLDER)

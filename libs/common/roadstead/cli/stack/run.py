@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from roadstead.cli.context import Context, write_context
-from roadstead.cli.failures import UserError
+from roadstead.cli.failures import UserError, words_of
 from roadstead.cli.stack.build import Blueprint, simulator_region
 from roadstead.cli.stack.home import SIMULATOR, Home
 from roadstead.cli.stack.parts import started_at
-from roadstead.cli.stack.state import StackState, end_processes, read_state, running
+from roadstead.cli.stack.state import StackState, end_processes, read_state
 from roadstead.cli.stack.supervisor import Supervisor
 from roadstead.clock import iso
+from roadstead.testing.server_process import ServerError
 from roadstead.testing.servers import end_leftover
 
 LEFTOVERS_END_WITHIN = 20.0
@@ -22,20 +23,8 @@ Say = Callable[[str, str], None]
 After = Callable[[Context, Blueprint], Awaitable[None]]
 
 
-def refuse_second(home: Home) -> None:
-    """UserError when a stack of this folder runs already."""
-    state = running(home.state)
-    if state is not None:
-        raise UserError(
-            f"it is running already (process {state.pid}, cloud {state.cloud}): `roadstead status` shows it, "
-            "`roadstead down` ends it"
-        )
-
-
 def prepare(home: Home, cloud: str, say: Say) -> Blueprint:
-    """Folders, keys and ports; what an earlier, killed run left behind is ended."""
-    refuse_second(home)
-    home.make()
+    """Keys and ports; what an earlier, killed run left behind is ended.  The caller holds the folder's claim."""
     left = read_state(home.state)
     ended = end_processes(left.parts, LEFTOVERS_END_WITHIN) if left is not None else []
     for folder in (home.nats, home.postgres):
@@ -50,31 +39,48 @@ def prepare(home: Home, cloud: str, say: Say) -> Blueprint:
             raise UserError(str(error)) from None
     if ended:
         say("step", f"ended what a killed run had left: {', '.join(dict.fromkeys(ended))}")
-    return Blueprint(home, cloud)
+    plan = Blueprint(home, cloud)
+    for note in plan.notes:
+        say("step", f"note: {note}")
+    return plan
 
 
 async def serve(home: Home, cloud: str, say: Say, after: After | None = None, *, bare: bool = False) -> None:
     """Start everything, keep it running until SIGINT or SIGTERM, end it in order.
 
-    bare: broker and database alone.  after: runs once all is ready; its UserError is said and leaves the stack running.  UserError when a part cannot start.
+    bare: broker and database alone.  after: runs once all is ready; its UserError is said and leaves the stack running.  UserError
+    when a part cannot start.  The caller holds the folder's claim.
     """
     stop = asyncio.Event()
-    plan = prepare(home, cloud, say)
+    try:
+        plan = prepare(home, cloud, say)
+    except (ServerError, OSError) as error:
+        raise UserError(f"the stack cannot be prepared: {error}") from None
     pid = os.getpid()
     state = StackState(pid, started_at(pid), iso(datetime.now(UTC)), cloud)
 
     async def migrate() -> None:
         # Imported here because Alembic is slow to import and only `up` and `migrate` need it.
+        from sqlalchemy.exc import SQLAlchemyError
+
         from roadstead.store.migrate import migrate as migrate_schemas
+        from roadstead.store.postgres.revisions import MigrationRefused
 
         context = plan.context(known_region(home, cloud))
         write_context(home.context, context)
-        await migrate_schemas(plan.postgres.url, plan.schemas)
+        try:
+            await migrate_schemas(plan.postgres.url, plan.schemas)
+        except (MigrationRefused, SQLAlchemyError) as error:
+            raise UserError(
+                f"the schemas cannot be made: {words_of(error)}; see {plan.postgres.log}"
+            ) from None
 
     supervisor = Supervisor(plan.stages(migrate, bare=bare), state, home.state, say)
     listen(stop, supervisor)
     try:
         await first_of(stop, run(supervisor, plan, say, after))
+    except (ServerError, OSError) as error:
+        raise UserError(f"the stack cannot start: {words_of(error)}; its logs are in {home.logs}") from None
     finally:
         say("step", "stopping; Ctrl-C again ends everything at once")
         await supervisor.down()
@@ -109,17 +115,17 @@ def known_region(home: Home, cloud: str) -> str | None:
 
 
 def listen(stop: asyncio.Event, supervisor: Supervisor) -> None:
-    """The first signal ends in order, the second at once."""
+    """The first signal ends in order, a second Ctrl-C at once.  SIGTERM never: two `roadstead down` are no hurry."""
 
-    def on_signal() -> None:
+    def on_interrupt() -> None:
         if stop.is_set():
             supervisor.kill()
             os._exit(130)
         stop.set()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
+    loop.add_signal_handler(signal.SIGINT, on_interrupt)
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
 
 
 async def first_of(stop: asyncio.Event, work: Awaitable[None]) -> None:
