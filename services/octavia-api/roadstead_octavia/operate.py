@@ -5,7 +5,7 @@ meanwhile the whole decision is made again on a fresh tree, at most `TRIES` time
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from roadstead_octavia.call import Answer, Call
@@ -37,6 +37,8 @@ class Attempt:
                     operation.provider, operation.method, operation.arguments, revision
                 )
                 self.agreed = question
+            operation = replace(operation, deadline=self.call.options.operation_deadline)
+            change = replace(change, operation=operation)
         after = after or parts.database.after(tree, change)
         self.load_balancer_id = change.load_balancer_id
         revision = await parts.database.commit(change, self.call.options)

@@ -82,6 +82,7 @@ class Options:
     timeout_tcp_inspect: int = 0
     # [controller_worker]
     loadbalancer_topology: str = "SINGLE"
+    operation_deadline: float = 60.0  # what a provider has not reported by then is ERROR
     # [oslo_policy]
     enforce_scope: bool = True
     enforce_new_defaults: bool = True

@@ -162,6 +162,14 @@ class OctaviaSettings(BaseSettings):
     timeout_member_data: int = setting(50000, "Default of listeners.", "ms", ge=0)
     timeout_tcp_inspect: int = setting(0, "Default of listeners.", "ms", ge=0)
     loadbalancer_topology: Literal["SINGLE", "ACTIVE_STANDBY"] = setting("SINGLE", "Topology that is stored.")
+    operation_deadline: float = setting(
+        60.0,
+        "How long a provider may take for an operation: objects that it has not reported by then are ERROR, with the reason in"
+        " `roadstead octavia operations`.",
+        "s",
+        ge=1,
+        le=3600,
+    )
     load_balancer_expiry_age: int = setting(
         604_800, "Age after which deleted load balancers are forgotten.", "s", ge=0
     )

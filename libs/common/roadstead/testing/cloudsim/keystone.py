@@ -215,6 +215,7 @@ class Keystone(Service):
             ("placement", "placement", f"{base}/placement"),
         )
         region = self.cloud.settings.region_name
+        elsewhere = self.cloud.settings.endpoints
         return [
             {
                 "id": f"{service}-service",
@@ -226,7 +227,7 @@ class Keystone(Service):
                         "interface": interface,
                         "region": region,
                         "region_id": region,
-                        "url": url,
+                        "url": elsewhere.get(kind, url),
                     }
                     for interface in ("public", "internal", "admin")
                 ],

@@ -87,6 +87,8 @@ class SimSettings:
     admin_password: str = "admin"
     region_name: str = "RegionOne"
     base_url: str = "http://cloud.invalid"
+    # Addresses in the catalog, by service type, of services that are not the simulator's own.
+    endpoints: dict[str, str] = field(default_factory=dict)
     token_lifetime: float = 3600.0
     durations: Durations = field(default_factory=Durations)
     pages: PageSizes = field(default_factory=PageSizes)
