@@ -154,7 +154,8 @@ async def test_what_is_known_of_a_row_follows_each_change_and_is_read_again_when
         )  # then there is nothing left to write
         assert change.known is not None
         assert change.known.row == await existing(store, of)
-    assert (change.known.row.work.wake_seq, change.known.row.record_version) == (77, 77)
+    row = await existing(store, of)
+    assert (row.work.wake_seq, row.record_version, row.failures) == (77, 77, 3)
 
 
 async def test_a_row_that_was_woken_while_it_was_claimed_is_not_known(
@@ -187,7 +188,12 @@ async def test_times_of_a_change_to_a_known_row_are_the_databases_and_never_earl
     await asyncio.sleep(0.05)
     times: list[datetime] = []
     before = await foreign.fetchval("SELECT clock_timestamp()")
-    await postgres.change(of, lambda _r, now: Change(result=times.append(now)), lease.known)
+
+    def noting(row: Row | None, now: datetime) -> Change:
+        times.append(now)
+        return Change(row and replace(row, failures=9))
+
+    await postgres.change(of, noting, lease.known)
     after = await foreign.fetchval("SELECT clock_timestamp()")
     assert before <= times[0] <= after + timedelta(seconds=0.2)
 
