@@ -41,10 +41,11 @@ def of_row(table: str, row: Row, sni: Iterable[str] = ()) -> References:
     )
 
 
-def of_listener(tree: Tree, identifier: str) -> list[References]:
-    """What the listener refers to, and its default pool, which providers get with it."""
+def of_listener(tree: Tree, identifier: str, sni: Iterable[str] | None = None) -> list[References]:
+    """What the listener refers to, and its default pool, which providers get with it.  sni: in the order that was asked for."""
     row = tree.get("listener", identifier) or {}
-    sni = [one["tls_container_id"] for one in tree.of("sni") if one["listener_id"] == identifier]
+    if sni is None:
+        sni = [one["tls_container_id"] for one in tree.of("sni") if one["listener_id"] == identifier]
     pool_id = row.get("default_pool_id")
     pool = tree.get("pool", pool_id) if pool_id else None
     return [of_row("listener", row, sni)] + ([of_row("pool", pool)] if pool else [])

@@ -60,7 +60,8 @@ async def _create(attempt: Attempt) -> Answer:
     held = below.held(tree)
     draft = below.change(call, tree, [*writes, *held.writes], project_id=project_id, quota=quota)
     after = call.parts.database.after(tree, draft)
-    secrets = await certificates.secrets_of(call, *certificates.of_listener(after, identifier))
+    sni = values.get("sni_container_refs") or ()
+    secrets = await certificates.secrets_of(call, *certificates.of_listener(after, identifier, sni))
     operation = below.operation(
         call,
         tree,
@@ -127,7 +128,9 @@ async def _update(attempt: Attempt) -> Answer:
     below.require_active(tree)
     below.require_settled(RESOURCE.noun, row)
     columns = to_row(RESOURCE, values)
-    relations: dict[str, Any] = {name: values[name] for name in ("allowed_cidrs", "sni_container_refs") if name in values}
+    relations: dict[str, Any] = {
+        name: values[name] for name in ("allowed_cidrs", "sni_container_refs") if name in values
+    }
     held = below.held(tree)
     secrets = await certificates.secrets_of(
         call,

@@ -127,8 +127,8 @@ async def _update(attempt: Attempt) -> Answer:
     values = put_values(RESOURCE, call.body, call.options)
     persistence = _persistence(tree, row, values)
     rules.check_changed_references(row, values)
-    authority = values.get("ca_tls_container_ref") or row["ca_tls_certificate_id"]
-    revocations = values.get("crl_container_ref") or row["crl_container_id"]
+    authority = values.get("ca_tls_container_ref", row["ca_tls_certificate_id"])
+    revocations = values.get("crl_container_ref", row["crl_container_id"])
     await _check_material(
         call,
         values.get("tls_container_ref"),
