@@ -42,7 +42,7 @@ from roadstead_octavia.http.operations import load
 from roadstead_octavia.outside.build import keys_of, network_of, service_user
 from roadstead_octavia.outside.keys import Keys
 from roadstead_octavia.outside.keystone import Keystone
-from roadstead_octavia.outside.network import Network
+from roadstead_octavia.outside.network import Network, NetworkRefused
 from roadstead_octavia.policy_engine import PolicyEngine
 from roadstead_octavia.provider.side import ProviderSide
 from roadstead_octavia.settings import OctaviaSettings
@@ -296,13 +296,19 @@ class Process:
         """VIP ports of creations that never came to an end are removed."""
         claims = Claims(self.database)
         try:
-            for claim in await claims.take_overdue(_now()):
-                identifier = claim["load_balancer_id"]
-                await self.network.remove_vip_port(identifier, None)
-                await claims.forget(identifier)
-                log.info("the VIP port of a creation that failed is gone", load_balancer=identifier)
+            overdue = await claims.take_overdue(_now())
         except ApiError as error:
             log.warning("claims are swept later", error=error.text)
+            return
+        for claim in overdue:
+            identifier = claim["load_balancer_id"]
+            try:
+                await self.network.remove_vip_port(identifier, None)
+                await claims.forget(identifier)
+            except (ApiError, NetworkRefused) as error:
+                log.warning("a VIP port is removed later", load_balancer=identifier, error=error.text)
+            else:
+                log.info("the VIP port of a creation that failed is gone", load_balancer=identifier)
 
     async def _purge(self) -> None:
         age = timedelta(seconds=self.octavia.load_balancer_expiry_age)
