@@ -21,6 +21,8 @@ from roadstead_octavia.wire.read import put_values
 from roadstead_octavia.wire.write import one
 
 Values = Mapping[str, Any]
+# What a batch says of a member that is there without changing it.
+FIXED = frozenset(("address", "protocol_port", "subnet_id", "project_id", "request_sriov"))
 
 
 async def create(call: Call) -> Answer:
@@ -76,7 +78,7 @@ def _members(tree: Tree, pool_id: str) -> list[Row]:
 async def check_subnets(call: Call, members: Iterable[Values]) -> None:
     """400 for a subnet that the caller cannot see; each is looked up once."""
     wanted = (values.get("subnet_id") for values in members)
-    for subnet in dict.fromkeys(one for one in wanted if one is not None):
+    for subnet in dict.fromkeys(given for given in wanted if given is not None):
         if await call.parts.network.find("subnets", subnet, token=call.caller.token) is None:
             raise refuse("InvalidSubresource", resource="Subnet", id=subnet)
 
@@ -210,7 +212,7 @@ def _planned(
         told.append(models.batch_member(row, None))
         touched.append(Touched("member", identifier))
     for row, values in wanted.kept:
-        columns = to_row(RESOURCE, {**values, "address": row["ip_address"]})
+        columns = to_row(RESOURCE, {name: value for name, value in values.items() if name not in FIXED})
         writes.append(Update("member", {"id": row["id"]}, {**columns, **UPDATING}))
         writes += below.tag_writes(tree, row["id"], values.get("tags"))
         told.append(models.batch_member({**row, **columns}, values))
