@@ -11,9 +11,11 @@ from roadstead.cli.documents import Document, ordered
 from roadstead.cli.failures import Refused, UserError
 from roadstead.cli.following import TRANSIENT, Following, Target, Test, following
 from roadstead.cli.naming import with_addresses
+from roadstead.cli.patience import Patience
 from roadstead.cli.reading import condition, has_failed, is_provisioned, message_of, status_of
 from roadstead.cli.resolving import Resolved, Resolver
 
+REFUSED, FAILED, SKIPPED = ("refused", "failed", "skipped")
 REGION_KNOWN_WITHIN = 10.0
 POLL = 0.2
 
@@ -29,14 +31,15 @@ class Applying:
 
 @dataclass(frozen=True)
 class Applied:
-    """One document as it was taken: result is what ingest said (accepted, unchanged, ...)."""
+    """What became of one document: what ingest said (accepted, unchanged, ...), else refused, failed or skipped with the reason."""
 
     kind: str
     name: str
     id: str
     result: str
-    generation: int
+    generation: int = 0
     warnings: tuple[str, ...] = ()
+    message: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -46,14 +49,34 @@ class Applied:
             "result": self.result,
             "generation": self.generation,
             "warnings": list(self.warnings),
+            **({"message": self.message} if self.message else {}),
         }
 
 
+class NotApplied(UserError):
+    """Not all of it is as it should be; done: what became of every document."""
+
+    def __init__(self, message: str, done: Sequence[Applied]) -> None:
+        super().__init__(message)
+        self.done = tuple(done)
+
+
 async def apply_documents(client: Client, documents: Sequence[Document], how: Applying) -> list[Applied]:
-    """Apply all of them.  UserError for the first one that is refused, for one that errors, and when the time is over."""
-    wanted = await Resolver(client).all(ordered(documents))
-    places = {(item.region, item.project or "_") for item in wanted}
+    """Apply all of them; what does not depend on a refused one goes on without it.
+
+    NotApplied at the end when one was refused, ended in an error, or is not provisioned in time.  UserError for a word that names
+    nothing; then nothing was sent.
+    """
     deadline = asyncio.get_running_loop().time() + how.timeout
+    if how.wait:
+        client.patience = Patience(deadline)
+    try:
+        wanted = await Resolver(client).all(ordered(documents))
+    except UserError as error:
+        if len(documents) == 1:
+            raise
+        raise UserError(f"{error}; nothing was sent", error.status) from None
+    places = {(item.region, item.project or "_") for item in wanted}
     board = Board(quiet=how.quiet)
     async with following(client, places) as known:
         with board.shown():
@@ -63,7 +86,12 @@ async def apply_documents(client: Client, documents: Sequence[Document], how: Ap
             for item in wanted:
                 await run.apply(item)
             if how.wait:
-                await run.until_provisioned()
+                try:
+                    await run.until_provisioned()
+                except UserError as error:
+                    raise NotApplied("; ".join(filter(None, (str(error), run.missed()))), run.done) from None
+    if missed := run.missed():
+        raise NotApplied(missed, run.done)
     return run.done
 
 
@@ -75,17 +103,24 @@ class _Run:
     deadline: float
     done: list[Applied] = field(default_factory=list)
     items: dict[Target, tuple[Resolved, int]] = field(default_factory=dict)
+    lost: dict[str, Resolved] = field(default_factory=dict)  # by id, those that were refused or left out
+    why: list[str] = field(default_factory=list)
 
     async def apply(self, item: Resolved) -> None:
-        document = item.document
-        if item.servers:
-            document = with_addresses(document, await self._addresses(item))
-        body = {"metadata": dict(document.metadata), "spec": dict(document.spec)}
+        """Send it; what becomes of it stands in `done` whatever it is."""
+        needed = [self.lost[ident].document.label for ident in item.needs if ident in self.lost]
+        if needed:
+            self._lose(item, SKIPPED, f"it needs {', '.join(needed)}")
+            return
         try:
-            reply = await self._sent(item, body)
+            document = item.document
+            if item.servers:
+                document = with_addresses(document, await self._addresses(item))
+            reply = await self._sent(item, {"metadata": dict(document.metadata), "spec": dict(document.spec)})
         except UserError as error:
-            self.board.tell(item.kind, item.id, "error", str(error))
-            raise UserError(f"{document.where}: {document.label}: {error}") from None
+            self._lose(item, REFUSED if isinstance(error, Refused) else FAILED, str(error))
+            self.why.append(f"{item.document.where}: {item.document.label}: {error}")
+            return
         applied = Applied(
             item.kind,
             item.name,
@@ -98,6 +133,19 @@ class _Run:
         target = (item.region, item.project or "_", item.kind, item.id)
         self.items[target] = (item, applied.generation)
         self.board.tell(item.kind, item.id, applied.result, "; ".join(applied.warnings))
+
+    def _lose(self, item: Resolved, result: str, message: str) -> None:
+        self.lost[item.id] = item
+        self.done.append(Applied(item.kind, item.name, item.id, result, message=message))
+        self.board.tell(item.kind, item.id, result, message)
+
+    def missed(self) -> str:
+        """What was not applied, in one line; empty when everything was."""
+        skipped = [f"{x.kind} {x.name}" for x in self.done if x.result == SKIPPED]
+        if len(self.done) == 1 or not self.lost:
+            return "; ".join(self.why)
+        more = f"; left out, because they need it: {', '.join(skipped)}" if skipped else ""
+        return f"{'; '.join(self.why)}{more} ({len(self.done) - len(self.lost)} of {len(self.done)} applied)"
 
     async def _sent(self, item: Resolved, body: Mapping[str, Any]) -> dict[str, Any]:
         """A service that has not heard of a region yet that was registered a moment ago is asked again."""
@@ -132,7 +180,7 @@ class _Run:
             await self.known.ask(target)
         if not await self.known.until(targets, self._show, self.deadline):
             raise UserError(
-                f"{item.document.where}: no address of {', '.join(item.servers)} in time; "
+                f"no address of {', '.join(item.servers)} in time; "
                 "see `roadstead get server`, and apply again later"
             )
         return {

@@ -1,6 +1,7 @@
 """Requests and messages of the command line, over nats-py."""
 
 import asyncio
+import copy
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -15,12 +16,14 @@ from nats.js import JetStreamContext
 
 from roadstead.cli import chosen, tracing
 from roadstead.cli.context import Context
-from roadstead.cli.failures import Refused, UserError, words_of
+from roadstead.cli.failures import NoAnswer, Refused, UserError, words_of
 from roadstead.cli.kinds import INVENTORIES, has_project
+from roadstead.cli.patience import Patience
 from roadstead.subjects import NO_PROJECT, OWNERS, api_subject
 
 CONNECT_WITHIN = 3.0
 ANSWER_WITHIN = 10.0
+RECONNECT_EVERY = 0.5
 PAGE = 200
 LISTED_BY = {
     "flavor": "compute",
@@ -38,12 +41,25 @@ class Client:
     def __init__(self, context: Context, connection: Nats) -> None:
         self.context = context
         self.nats = connection
+        self.patience: Patience | None = None  # of commands that wait
 
     def at(self, region: str, project: str | None) -> "Client":
         """The same connection in another region and project (None: as it is)."""
-        return Client(
-            replace(self.context, region=region, project=project or self.context.project), self.nats
-        )
+        twin = copy.copy(self)
+        twin.context = replace(self.context, region=region, project=project or self.context.project)
+        return twin
+
+    def impatient(self) -> "Client":
+        """The same, for requests that are not sent again when nobody answers."""
+        twin = copy.copy(self)
+        twin.patience = None
+        return twin
+
+    def stay(self) -> None:
+        """From now on a broker that goes away is come back to, subscriptions and all."""
+        self.nats.options["allow_reconnect"] = True
+        self.nats.options["max_reconnect_attempts"] = -1
+        self.nats.options["reconnect_time_wait"] = RECONNECT_EVERY
 
     @property
     def js(self) -> JetStreamContext:
@@ -52,22 +68,38 @@ class Client:
     async def ask(
         self, subject: str, payload: Fields, *, who: str, timeout: float = ANSWER_WITHIN
     ) -> dict[str, Any]:
-        """The reply to a request.  Refused for an answered error; UserError when nobody answers."""
+        """The reply to a request.  Refused for an answered error; NoAnswer when nobody answers, with patience only at its end."""
+        while True:
+            try:
+                reply = await self._ask(subject, payload, who, timeout)
+            except NoAnswer as error:
+                if self.patience is None:
+                    raise
+                await self.patience.pause(error)
+            else:
+                if self.patience is not None:
+                    self.patience.answered(who)
+                return read_reply(reply)
+
+    async def _ask(self, subject: str, payload: Fields, who: str, timeout: float) -> bytes:
         body = json.dumps(payload).encode()
+        if self.patience is not None:
+            timeout = min(timeout, max(0.1, self.patience.left))
         with tracing.span(f"request {subject.split('.')[0]}") as headers:
             try:
                 message = await self.nats.request(subject, body, timeout=timeout, headers=headers or None)
             except nats.errors.NoRespondersError:
-                raise UserError(f"the {who} service does not answer: see `roadstead status`") from None
+                raise NoAnswer(f"the {who} service does not answer: see `roadstead status`", who) from None
             except (TimeoutError, nats.errors.TimeoutError):
-                raise UserError(
-                    f"the {who} service gave no answer within {timeout:g} s: see `roadstead status` and its log"
+                raise NoAnswer(
+                    f"the {who} service gave no answer within {timeout:g} s: see `roadstead status` and its log",
+                    who,
                 ) from None
             except nats.errors.Error as error:
                 raise UserError(
                     f"the broker took no request: {error}; see the rights of this context's user"
                 ) from None
-        return read_reply(message.data)
+        return message.data
 
     async def api(
         self, kind: str, verb: str, payload: Fields, *, region: str | None = None, project: str | None = None

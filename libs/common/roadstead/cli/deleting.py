@@ -11,6 +11,7 @@ from roadstead.cli.failures import Refused, UserError
 from roadstead.cli.following import Target, following
 from roadstead.cli.kinds import ORDER
 from roadstead.cli.naming import id_for
+from roadstead.cli.patience import Patience
 from roadstead.cli.reading import find, is_uuid, message_of, status_of
 from roadstead.subjects import NO_PROJECT
 
@@ -19,6 +20,8 @@ async def delete_one(
     client: Client, kind: str, word: str, *, cascade: bool, wait: bool, timeout: float
 ) -> list[str]:
     """Delete one by id or name; its id in a list.  UserError when it is refused, or not gone in time."""
+    if wait:
+        client.patience = Patience(asyncio.get_running_loop().time() + timeout)
     held = await find(client, kind, word)
     return await _delete(client, [held], cascade=cascade, wait=wait, timeout=timeout)
 
@@ -27,6 +30,8 @@ async def delete_documents(
     client: Client, documents: Sequence[Document], *, cascade: bool, wait: bool, timeout: float
 ) -> list[str]:
     """Delete what the documents name; those that do not exist are passed over.  Ids in the order of deletion."""
+    if wait:
+        client.patience = Patience(asyncio.get_running_loop().time() + timeout)
     held: list[dict[str, Any]] = []
     for document in sorted(documents, key=lambda d: ORDER.index(d.kind), reverse=True):
         found = await _existing(client, document, documents)
@@ -79,7 +84,7 @@ async def _delete(
     async with following(client, {(region, project) for region, project, _, _ in targets}) as known:
         with board.shown():
             for document, target in zip(held, targets, strict=True):
-                board.add(target[2], str(document["metadata"].get("name")), target[3])
+                board.add(target[2], str(document["metadata"].get("name") or target[3]), target[3])
 
             def show() -> None:
                 for _, _, kind, ident in targets:

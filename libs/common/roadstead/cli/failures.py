@@ -16,6 +16,14 @@ class UserError(Exception):
         self.status = status
 
 
+class NoAnswer(UserError):
+    """Nobody answered a request, or not in time; who: the service that should."""
+
+    def __init__(self, message: str, who: str) -> None:
+        super().__init__(message)
+        self.who = who
+
+
 class Refused(UserError):
     """A request that was answered with an error (events.md section 3)."""
 

@@ -1,12 +1,14 @@
 """The newest document of some resources: from STATUS messages as they come, and asked for now and then in case one was missed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from roadstead.cli.client import Client
-from roadstead.cli.failures import Refused
+from roadstead.cli.failures import NoAnswer, Refused
+from roadstead.cli.patience import Patience
+from roadstead.subjects import OWNERS
 
 ASK_EVERY = 5.0
 TRANSIENT = {
@@ -29,7 +31,7 @@ class Following:
     """What is known of each resource that somebody waits for; None in `known` is one that is proved gone."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self._client = client.impatient()
         self.known: dict[tuple[str, str], dict[str, Any] | None] = {}
         self._changed = asyncio.Event()
 
@@ -60,8 +62,12 @@ class Following:
     async def until(
         self, targets: Mapping[Target, Test], on_change: Callable[[], None], deadline: float
     ) -> bool:
-        """Whether all tests were met before the deadline (loop time).  A test that raises ends the wait with that."""
+        """Whether all tests were met before the deadline (loop time).  A test that raises ends the wait with that.
+
+        An owner that does not answer is a pause: what it publishes is still heard, and it is asked again.
+        """
         loop = asyncio.get_running_loop()
+        patience = Patience(deadline)
         asked = 0.0
         while True:
             self._changed.clear()
@@ -73,8 +79,9 @@ class Following:
                 return False
             if loop.time() - asked >= ASK_EVERY:
                 asked = loop.time()
-                for target in open_ones:
-                    await self.ask(target)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(deadline):
+                        await self._ask_all(open_ones, patience)
                 continue
             pause = min(deadline - loop.time(), ASK_EVERY - (loop.time() - asked))
             try:
@@ -83,10 +90,25 @@ class Following:
             except TimeoutError:
                 pass
 
+    async def _ask_all(self, targets: Sequence[Target], patience: Patience) -> None:
+        away: set[str] = set()
+        for target in targets:
+            who = OWNERS[target[2]]
+            if who in away:
+                continue
+            try:
+                await self.ask(target)
+            except NoAnswer:
+                away.add(who)
+                patience.missed(who)
+            else:
+                patience.answered(who)
+
 
 @asynccontextmanager
 async def following(client: Client, places: set[tuple[str, str]]) -> AsyncIterator[Following]:
     """STATUS of these (region, project) from now on; `*` stands for all."""
+    client.stay()
     found = Following(client)
     subscriptions = [
         await client.follow(f"status.{region}.{project}.>", found.take) for region, project in sorted(places)

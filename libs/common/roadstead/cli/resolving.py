@@ -40,6 +40,12 @@ class Resolved:
     def name(self) -> str:
         return self.document.name or self.id
 
+    @property
+    def needs(self) -> set[str]:
+        """Ids of everything that the document names."""
+        named = {value for _, _, value in references(self.document)}
+        return (named | set(self.servers.values())) - {self.id}
+
     def envelope(self) -> dict[str, Any]:
         return {"metadata": dict(self.document.metadata), "spec": dict(self.document.spec)}
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 from roadstead.cli.client import Client
 from roadstead.cli.context import Context
-from roadstead.cli.failures import Refused
+from roadstead.cli.failures import NoAnswer, Refused
+from roadstead.subjects import OWNERS
 
 REGION = "7377fb11-e0f1-53a2-b166-13fba73ab5a5"
 CONTEXT = Context("test", region=REGION, project="demo", organization="acme")
@@ -70,3 +72,58 @@ def held(kind: str, ident: str, name: str, **metadata: Any) -> dict[str, Any]:
         "spec": {},
         "status": {},
     }
+
+
+class Owner(Answers):
+    """Also takes specs and deletions.  refuses: message by name; away: how many requests of a kind meet nobody, by (kind, verb)."""
+
+    def __init__(
+        self, refuses: Mapping[str, str] | None = None, away: Mapping[tuple[str, str], int] | None = None
+    ) -> None:
+        super().__init__(offered={"volumeclass": [{"id": "c-1", "name": "fast"}]})
+        self.nats = SimpleNamespace(options={})  # type: ignore[assignment]  # what a waiting command asks of a connection
+        self.refuses = dict(refuses or {})
+        self.away = dict(away or {})
+        self.applied: list[str] = []
+
+    def at(self, region: str, project: str | None) -> "Owner":
+        return self
+
+    async def follow(self, subject: str, handle: Any) -> Any:
+        async def unsubscribe() -> None:
+            return None
+
+        return SimpleNamespace(unsubscribe=unsubscribe)
+
+    async def api(
+        self,
+        kind: str,
+        verb: str,
+        payload: Mapping[str, Any],
+        *,
+        region: str | None = None,
+        project: str | None = None,
+    ) -> dict[str, Any]:
+        while self.away.get((kind, verb), 0):
+            self.away[kind, verb] -= 1
+            who = OWNERS[kind]
+            error = NoAnswer(f"the {who} service does not answer: see `roadstead status`", who)
+            if self.patience is None:
+                raise error
+            await self.patience.pause(error)
+        if verb == "apply":
+            return self._applied(kind, payload)
+        if verb == "delete":
+            self.held[kind] = [d for d in self.held[kind] if d["metadata"]["id"] != payload["id"]]
+            return {}
+        return await super().api(kind, verb, payload, region=region, project=project)
+
+    def _applied(self, kind: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        name, ident = payload["metadata"]["name"], payload["metadata"]["id"]
+        if name in self.refuses:
+            raise Refused("INVALID", self.refuses[name], 422)
+        self.applied.append(name)
+        document = held(kind, ident, name, generation=1)
+        document["status"] = {"provisioningStatus": "provisioned", "observedGeneration": 1}
+        self.held.setdefault(kind, []).append(document)
+        return {"id": ident, "generation": 1, "result": "accepted"}

@@ -1,13 +1,14 @@
 """apply and delete: what changes resources."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from roadstead.cli import tracing
-from roadstead.cli.applying import Applied, Applying, apply_documents
+from roadstead.cli.applying import Applied, Applying, NotApplied, apply_documents
 from roadstead.cli.client import connected
 from roadstead.cli.deleting import delete_documents, delete_one
 from roadstead.cli.documents import ordered, read_documents
@@ -33,6 +34,8 @@ def apply(
 ) -> None:
     """Make resources as the files say; the same again changes nothing.
 
+    Of several documents those that depend on a refused one are left out, the others go on; exit status 1 tells it.
+
     Example: roadstead apply -f examples/quickstart.yaml --wait
     """
     documents = read_documents(_files(files))
@@ -43,9 +46,12 @@ def apply(
                 _show_plan(form, await Resolver(client).all(ordered(documents)))
                 return
             how = Applying(wait, timeout, quiet=form is not Form.TABLE)
-            done = await apply_documents(client, documents, how)
-            emit(form, [item.as_dict() for item in done])
-            _warn(done)
+            try:
+                done = await apply_documents(client, documents, how)
+            except NotApplied as error:
+                _tell(form, error.done)
+                raise
+            _tell(form, done)
 
     with tracing.traced("apply"):
         asyncio.run(work())
@@ -73,7 +79,8 @@ def _show_plan(form: Form, items: list[Resolved]) -> None:
         show_table(("KIND", "NAME", "ID", "WOULD", "WAITS FOR"), rows)
 
 
-def _warn(done: list[Applied]) -> None:
+def _tell(form: Form, done: Sequence[Applied]) -> None:
+    emit(form, [item.as_dict() for item in done])
     for item in done:
         for warning in item.warnings:
             typer.echo(f"note: {item.kind} {item.name}: {warning}", err=True)

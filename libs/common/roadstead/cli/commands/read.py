@@ -16,6 +16,7 @@ from roadstead.cli.failures import Refused, UserError
 from roadstead.cli.following import TRANSIENT, following
 from roadstead.cli.kinds import INVENTORIES, STORED, has_project, kind_of, stored_kind
 from roadstead.cli.output import Form, FormOption, console, emit, say, show_table
+from roadstead.cli.patience import Patience
 from roadstead.cli.reading import columns, find, has_failed, is_provisioned, message_of, status_of
 from roadstead.subjects import NO_PROJECT
 
@@ -177,11 +178,33 @@ def watch(
         async with connected() as client:
             place = f"{client.context.region or '*'}.{client.context.project or '*'}"
             await client.follow("status.*._.region.*" if only == "region" else f"status.{place}.>", show)
-            while client.nats.is_connected:  # noqa: ASYNC110 - Ctrl-C is what ends it
-                await asyncio.sleep(0.5)
-            raise UserError("the broker ended the connection: see `roadstead status`")
+            client.stay()
+            project = client.context.project or "any"
+            print(
+                f"watching {only or 'everything'} of project {project} in region {client.context.region or 'any'}; "
+                "Ctrl-C ends it",
+                file=sys.stderr,
+                flush=True,
+            )
+            await _stay_connected(client)
 
     asyncio.run(work())
+
+
+async def _stay_connected(client: Client) -> None:
+    """Until Ctrl-C; a broker that goes away is waited for, and what came meanwhile is not shown."""
+    away = False
+    while not client.nats.is_closed:
+        if away == client.nats.is_connected:
+            away = not away
+            text = (
+                "the broker is away; waiting goes on"
+                if away
+                else "the broker is back; changes meanwhile are not shown"
+            )
+            print(f"note: {text}", file=sys.stderr, flush=True)
+        await asyncio.sleep(0.5)
+    raise UserError("the broker ended the connection: see `roadstead status`")
 
 
 class Goal(StrEnum):
@@ -204,6 +227,7 @@ def wait(
 
     async def work() -> None:
         async with connected() as client:
+            client.patience = Patience(asyncio.get_running_loop().time() + timeout)
             await _until(client, name, resource, goal, timeout)
 
     asyncio.run(work())
@@ -219,7 +243,7 @@ async def _until(client: Client, kind: str, word: str, goal: Goal, timeout: floa
         raise
     region, project = _place(document)
     target = (region, project, kind, str(document["metadata"]["id"]))
-    name = str(document["metadata"].get("name"))
+    name = str(document["metadata"].get("name") or target[3])
     board = Board()
     board.add(kind, name, target[3])
     async with following(client.at(region, project), {(region, project)}) as known:
@@ -248,7 +272,10 @@ async def _until(client: Client, kind: str, word: str, goal: Goal, timeout: floa
                 board.tell(kind, target[3], status_of(held), message_of(held), ended=is_provisioned(held))
 
         with board.shown():
-            if not await known.until({target: stands}, show, asyncio.get_running_loop().time() + timeout):
+            deadline = (
+                client.patience.deadline if client.patience else asyncio.get_running_loop().time() + timeout
+            )
+            if not await known.until({target: stands}, show, deadline):
                 raise UserError(
                     f"{kind} {name} is not {goal.value} after {timeout:g} s; `roadstead why {kind} {target[3]}`"
                 )
