@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -244,6 +245,32 @@ async def test_claims_read_no_table_from_end_to_end(
     assert "Seq Scan on work" not in text
     assert "Update on work" in text
     assert await foreign.fetchval(f"SELECT count(*) FROM {SCHEMA}.work WHERE lease_owner = 'me'") == 16
+
+
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+async def test_a_relay_reads_what_it_takes_and_not_the_whole_outbox(
+    postgres: PostgresStore, foreign: Any, mode: str
+) -> None:
+    """20 000 messages of 500 subjects wait, and the first of half of the subjects are in another relay's hands."""
+    await foreign.execute(
+        f"INSERT INTO {SCHEMA}.outbox (subject, payload, headers, message_id, hidden_until)"
+        " SELECT 's' || n % 500, 'x', '{}', 'm' || n, CASE WHEN n < 500 AND n % 2 = 0 THEN now() + interval '1 h' END"
+        " FROM generate_series(1, 20000) n"
+    )
+    for name, value in {**PLANNER, "plan_cache_mode": mode}.items():
+        await foreign.execute(f"SET {name} = {value}")
+    await foreign.execute(f"PREPARE take (timestamptz, bigint, float8) AS {Statements(SCHEMA).outbox_take}")
+    plan = await foreign.fetch("EXPLAIN (ANALYZE, FORMAT TEXT) EXECUTE take (NULL, 64, 15)")
+    text = "\n".join(r[0] for r in plan)
+    assert "Seq Scan on outbox" not in text
+    assert text.count("using outbox_subject") == 2
+    most = max(
+        float(rows) * int(loops) for rows, loops in re.findall(r"actual.*rows=([\d.]+) loops=(\d+)", text)
+    )
+    assert most < 1000
+    hidden = await foreign.fetch(f"SELECT subject FROM {SCHEMA}.outbox WHERE hidden_until IS NOT NULL")
+    assert len(hidden) == 249 + 64
+    assert len({r["subject"] for r in hidden if int(r["subject"][1:]) % 2}) == 64
 
 
 # ---- time

@@ -261,17 +261,16 @@ class Statements:
     def outbox_take(self) -> str:
         """$2: limit, $3: seconds.  The records come in no order.
 
-        Nothing is taken while an earlier message of its subject is another relay's: neither one that is hidden (`busy`) nor one
+        Nothing is taken while an earlier message of its subject is another relay's: neither one that is hidden (`b`) nor one
         that is being taken or removed at this moment, which this statement's snapshot still shows (`kept`).
         """
         table = f"{self.schema}.outbox"
         return (
             f"WITH t AS MATERIALIZED (SELECT {NOW} AS now),"
-            f" busy AS MATERIALIZED (SELECT subject, min(id) AS first FROM {table}"
-            " WHERE hidden_until > (SELECT now FROM t) GROUP BY subject),"
             f" free AS MATERIALIZED (SELECT o.id, o.subject FROM {table} o"
             " WHERE (o.hidden_until IS NULL OR o.hidden_until <= (SELECT now FROM t))"
-            " AND NOT EXISTS (SELECT FROM busy b WHERE b.subject = o.subject AND b.first < o.id)"
+            f" AND NOT EXISTS (SELECT FROM {table} b WHERE b.subject = o.subject AND b.id < o.id"
+            " AND b.hidden_until > (SELECT now FROM t))"
             " ORDER BY o.id LIMIT $2 FOR UPDATE OF o SKIP LOCKED),"
             " kept AS MATERIALIZED (SELECT f.id FROM free f WHERE NOT EXISTS ("
             f"SELECT FROM {table} e WHERE e.subject = f.subject AND e.id < f.id"
