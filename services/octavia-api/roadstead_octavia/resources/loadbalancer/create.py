@@ -14,7 +14,8 @@ from roadstead_octavia.errors import invalid
 from roadstead_octavia.operate import Attempt, decided
 from roadstead_octavia.provider import models
 from roadstead_octavia.resources.limits import room
-from roadstead_octavia.resources.loadbalancer import rules
+from roadstead_octavia.resources.listener.rules import addresses
+from roadstead_octavia.resources.loadbalancer import graph, rules
 from roadstead_octavia.resources.loadbalancer.choice import Choice, chosen, validate
 from roadstead_octavia.resources.loadbalancer.lookups import Lookups
 from roadstead_octavia.resources.loadbalancer.port import Made, Wanted, vip_port
@@ -54,25 +55,33 @@ async def _created(call: Call, state: Attempt) -> Answer:
     vnic_type = rules.vnic_type(choice.flavor, vip.groups)
     await validate(call, choice)
     row = _row(call, project_id, choice)
+    plan = await graph.planned(call, _root(row, vip, choice))
     wanted = _wanted(row, vip, vnic_type)
     async with vip_port(call, wanted) as made:
         change = Change(
             load_balancer_id=row["id"],
             version=None,
-            writes=(*_writes(row, made, vip, body.get("tags") or ()), *made.writes),
+            writes=(*_writes(row, made, vip, body.get("tags") or ()), *plan.writes, *made.writes),
             project_id=project_id,
-            quota=quota,
+            quota={**quota, **plan.quota},
             at=parts.now(),
         )
         after = parts.database.after(None, change)
-        model = models.new_load_balancer(after, flavor=choice.flavor, zone=choice.zone, given=body)
+        plan.check_addresses(addresses(after))
+        model = models.new_load_balancer(
+            after,
+            flavor=choice.flavor,
+            zone=choice.zone,
+            given=body,
+            secrets=await graph.secrets_of(call, after),
+        )
         operation = Operation(
             id=parts.new_id(),
             provider=choice.provider,
             method="loadbalancer_create",
             object="loadbalancer",
             verb="create",
-            touched=(Touched("load_balancer", row["id"]),),
+            touched=(Touched("load_balancer", row["id"]), *plan.touched),
             arguments=[model],
         )
         await state.conclude(None, replace(change, operation=operation), after=after)
@@ -89,6 +98,17 @@ def _row(call: Call, project_id: str, choice: Choice) -> Row:
         "operating_status": "OFFLINE",
         "topology": choice.flavor.get("loadbalancer_topology", call.options.loadbalancer_topology),
     }
+
+
+def _root(row: Row, vip: Vip, choice: Choice) -> graph.Root:
+    known = (vip.ip_address, *(one.ip_address for one in vip.additional))
+    return graph.Root(
+        load_balancer_id=row["id"],
+        project_id=row["project_id"],
+        flavor=choice.flavor,
+        addresses=None if None in known else [str(one) for one in known],
+        groups=bool(vip.groups),
+    )
 
 
 def _wanted(row: Row, vip: Vip, vnic_type: str) -> Wanted:
