@@ -15,8 +15,9 @@ from roadstead.clock import Clock
 from roadstead.events import dump
 from roadstead.reconcile import rebuild as pure
 from roadstead.reconcile.relay import Out, Relay
+from roadstead.reconcile.status import status_document
 from roadstead.store.api import Query, Row, Store
-from roadstead.subjects import OWNERS, consumers_of, credential_subject, spec_subject
+from roadstead.subjects import OWNERS, consumers_of, credential_subject, spec_subject, status_subject
 
 PAGE = 500
 SPREAD = 0.02  # seconds between two rebuilt rows that fall due, so that a region is not asked for everything at once
@@ -89,9 +90,7 @@ async def to_bus(
         async for row in _rows(store, kind):
             await _spec(row, streams, known, counts, dry_run)
             await _credential(row, store, streams, counts, dry_run)
-            counts.statuses += 1
-            if not dry_run:
-                await store.change(row.key, pure.republish)
+            await _status(row, store, streams, counts, dry_run)
     if not dry_run:
         # The outbox, not a publication from here: its order per subject is the order of the rows' versions.
         relay = Relay(store, streams, clock).named(f"outbox-{service}")
@@ -134,6 +133,25 @@ async def _spec(row: Row, streams: Streams, known: Known | None, counts: Counts,
         counts.specs += 1
 
 
+async def _status(row: Row, store: Store, streams: Streams, counts: Counts, dry_run: bool) -> None:
+    """Again unless the stream's last one says exactly what the row says."""
+    last = await streams.last("STATUS", status_subject(row.key))
+    if last is not None and _object(last.data) == orjson.loads(dump(status_document(row))):
+        counts.kept += 1
+        return
+    counts.statuses += 1
+    if not dry_run:
+        await store.change(row.key, pure.republish)
+
+
+def _object(data: bytes) -> Any:
+    """None for what is no JSON."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+
+
 async def _credential(row: Row, store: Store, streams: Streams, counts: Counts, dry_run: bool) -> None:
     subject, body = credential_subject(row.key.region, row.key.id), pure.credential_body(row)
     if row.key.kind == "region":
@@ -145,9 +163,12 @@ async def _credential(row: Row, store: Store, streams: Streams, counts: Counts, 
     if last is not None and _version(last.data) >= _version(body):
         counts.kept += 1
         return
-    counts.credentials += 1
     if not dry_run:
-        await streams.compare_and_publish(subject, body, last.sequence if last is not None else 0)
+        stored = await streams.compare_and_publish(subject, body, last.sequence if last is not None else 0)
+        if stored is None:
+            counts.kept += 1  # somebody published a newer one just now
+            return
+    counts.credentials += 1
 
 
 def _version(data: bytes) -> tuple[int, int]:
@@ -193,18 +214,19 @@ async def to_database(
             rows.append(row)
             due += timedelta(seconds=SPREAD)
     for row in rows:
-        made = True
-        if not dry_run:
+        if dry_run:
+            made = await store.get(row.key.kind, row.key.id) is None
+        else:
             change = await store.change(row.key, lambda held, at, row=row: pure.restore(held, at, made=row))  # type: ignore[misc]  # mypy takes the default for a parameter of the rule
             made = bool(change.result)
         counts.rows += made
+        counts.credentials += made and row.record is not None
         counts.kept += not made
     if not dry_run:
         for name, document in documents_of(statuses, credentials).items():
             await store.change_document(name, lambda held, _now, fresh=document: (held or fresh, None))  # type: ignore[misc]  # likewise
         if consumers_of(service):
             await _position(store, streams, rows)
-    counts.credentials = sum(row.record is not None for row in rows)
     return counts
 
 

@@ -235,8 +235,21 @@ async def test_the_same_again_publishes_no_second_spec_or_credential() -> None:
     )
     broker = Broker(created=1_000_000)
     await to_bus("identity", store, broker, SystemClock())
+    before = len(broker.messages)
+    planned = await to_bus("identity", store, broker, SystemClock(), dry_run=True)
     again = await to_bus("identity", store, broker, SystemClock())
-    assert (again.specs, again.credentials, again.kept) == (0, 0, 2)
+    assert (again.specs, again.statuses, again.credentials, again.kept) == (0, 0, 0, 3)
+    assert planned == again
+    assert len(broker.messages) == before
+
+
+async def test_a_status_that_lags_behind_its_row_is_published_again() -> None:
+    held = row("network")
+    broker = Broker()
+    broker.put(status_subject(held.key), dump({**status_document(held), "resourceVersion": 3}))
+    counts = await to_bus("network", await filled(held), broker, SystemClock())
+    assert counts.statuses == 1
+    assert broker.bodies(status_subject(held.key))[-1]["resourceVersion"] == held.resource_version + 1
 
 
 async def test_an_edit_that_waits_in_the_stream_is_not_overwritten() -> None:
@@ -335,6 +348,23 @@ async def test_rows_that_are_there_stay_and_bad_messages_are_named() -> None:
     again = await store.get("network", held.key.id)
     assert again is not None
     assert again.spec == {"prefix": "newer"}
+
+
+@pytest.mark.parametrize("present", [(), (1,), (1, 2, 3)])
+async def test_a_dry_run_from_the_bus_counts_what_the_run_then_makes(present: tuple[int, ...]) -> None:
+    broker, made = Broker(), [row("identity", number) for number in (1, 2, 3)]
+    for each in made:
+        broker.put(status_subject(each.key), dump(status_document(each)))
+        broker.put(
+            credential_subject(REGION, each.key.id), dump({"version": 6, "incarnation": 2, "sealed": "s"})
+        )
+    store = await filled(*(each for number, each in enumerate(made, 1) if number in present))
+    planned = await to_database("identity", store, broker, lambda _s, _c: {}, settling=65, dry_run=True)
+    assert len(await store.list(Query("identity"))) == len(present)
+    counts = await to_database("identity", store, broker, lambda _s, _c: {}, settling=65)
+    missing = 3 - len(present)
+    assert (counts.rows, counts.credentials, counts.kept) == (missing, missing, len(present))
+    assert planned == counts
 
 
 async def test_a_credential_of_an_earlier_life_is_not_given_to_this_one() -> None:
