@@ -70,5 +70,7 @@ def _quotas_are_counted(line: Line) -> bool:
     return touched
 
 
+from . import departures_children as departures_children  # noqa: E402 - its rules join the list
 from . import departures_http as departures_http  # noqa: E402 - its rules join the list
+from . import departures_loadbalancer as departures_loadbalancer  # noqa: E402 - its rules join the list
 from . import departures_provider as departures_provider  # noqa: E402 - its rules join the list

@@ -11,6 +11,7 @@ from roadstead_octavia.resources.healthmonitor import rules
 from roadstead_octavia.resources.healthmonitor.wire import RESOURCE
 from roadstead_octavia.resources.limits import room
 from roadstead_octavia.resources.pool import wire as pool
+from roadstead_octavia.resources.pool.rules import DATAGRAMS
 from roadstead_octavia.resources.shown import shown
 from roadstead_octavia.wire.columns import to_row
 from roadstead_octavia.wire.read import put_values
@@ -78,13 +79,16 @@ async def _update(attempt: Attempt) -> Answer:
     below.require_settled(RESOURCE.noun, row)
     values = put_values(RESOURCE, call.body, call.options)
     columns = to_row(RESOURCE, values)
+    told = dict(columns)
+    if pool_row["protocol"] in DATAGRAMS:
+        told["type"] = row["type"]  # where it bears on the delay, providers are told it again
     held = below.held_with_pool(tree, row["pool_id"])
     operation = below.operation(
         call,
         tree,
         "health_monitor",
         "update",
-        [models.health_monitor(tree, identifier), models.changed("health_monitor", identifier, columns)],
+        [models.health_monitor(tree, identifier), models.changed("health_monitor", identifier, told)],
         [*held.touched, Touched("health_monitor", identifier)],
     )
     writes = [

@@ -1,7 +1,7 @@
 """Rules of members: pure, for single creations, batches and graphs alike.  Addresses are compared as addresses, however they are spelt."""
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,7 +105,7 @@ class Batch:
 
 
 def sorted_out(
-    wanted: Iterable[Values], members: Iterable[Row], *, additive: bool, options: Options
+    wanted: Iterable[Values], members: Sequence[Row], *, additive: bool, options: Options
 ) -> Batch:
     """400 for a reserved address, for a member that is named twice, and for a subnet that would change; 409 for a new one twice.
 
@@ -126,8 +126,9 @@ def sorted_out(
             check_subnet(row, values)
             batch.kept.append((row, values))
         seen.add(place)
-    for place, row in there.items():
-        if place not in seen:
+    kept = {row["id"] for row, _ in batch.kept}
+    for row in members:
+        if row["id"] not in kept:
             (batch.untouched if additive else batch.dropped).append(row)
     return batch
 
