@@ -81,9 +81,9 @@ class Answers:
         return dump(reply)
 
     async def _answer(self, subject: str, raw: bytes, headers: Mapping[str, str]) -> Mapping[str, Any]:
-        body = read_json(raw or b"{}", limit=MAX_REQUEST)
+        body = read_json(raw or b"{}", limit=MAX_REQUEST, strict=True)
         if isinstance(body, Refusal):
-            return error_reply(body.code, body.message, 400)
+            return error_reply(body.code, body.message.replace("message", "request", 1), 400, body.details)
         try:
             if subject.startswith(self._rpc):
                 return await self._api.rpc(subject.removeprefix(self._rpc), body)

@@ -21,7 +21,7 @@ from roadstead.reconcile.handlers import Dead
 from roadstead.seal import SealBroken
 from roadstead.service_app import followed
 from roadstead.store.api import StoreUnavailable
-from roadstead.subjects import STRAYS, BadSubject, ConsumerSettings, consumers_of, parse_key
+from roadstead.subjects import OWNERS, STRAYS, BadSubject, ConsumerSettings, consumers_of, parse_key
 
 log = structlog.get_logger("roadstead.service")
 
@@ -120,7 +120,10 @@ class Streams:
         return _letter(await self._handlers.observed(delivery.subject, delivery.data, headers))
 
     async def _stray(self, delivery: Delivery, _epoch: int) -> DeadLetter | None:
-        """Bodies do not travel here; the few that name no kind are fetched for their dead letter."""
+        """Bodies do not travel here; the few that no owner's consumer matches are fetched for their dead letter."""
+        tokens = delivery.subject.split(".")
+        if len(tokens) == 5 and tokens[3] in OWNERS:
+            return None  # whatever is wrong with it, its owner says so
         try:
             parse_key(delivery.subject)
         except BadSubject as error:

@@ -89,7 +89,7 @@ class Api:
     async def _apply(self, ask: Ask) -> dict[str, Any]:
         message = spec_of(ask.payload)
         if isinstance(message, Refusal):
-            return error_reply(message.code, message.message, 400)
+            return error_reply(message.code, message.message, 400, message.details)
         if message.delete:
             return error_reply("BAD_ENVELOPE", "use the delete request to delete", 400)
         key = _key(ask.region, ask.project, ask.kind, message.metadata, message.spec)

@@ -92,7 +92,7 @@ class Handlers:
         message = read_spec(raw)
         if isinstance(message, Refusal):
             await self._refused(kind, key, message)
-            return Dead(message.code, message.message, key=str(key))
+            return Dead(message.code, message.message, message.details, str(key))
         cause = {"subject": subject, "sequence": position[1]}
         if headers.get("traceparent"):
             cause["traceparent"] = headers["traceparent"]
@@ -117,7 +117,7 @@ class Handlers:
 
     async def _refused(self, kind: Kind[Any, Any, Any], key: Any, refusal: Refusal) -> None:
         """An unreadable message: the resource it names says so; the accepted spec stays in force."""
-        problem = Problem(refusal.code, "", refusal.message, 400)
+        problem = Problem(refusal.code, refusal.field, refusal.message, 400)
         await self.store.change(
             key, lambda row, now: superseding(row, refuse_unread(row, now, key, problem), now)
         )

@@ -156,6 +156,35 @@ async def test_a_subject_with_a_bad_id_is_answered_by_the_owner(
     assert headers["Roadstead-Reason"] == "BAD_SUBJECT"
 
 
+@pytest.mark.parametrize(
+    "subject", [f"spec.{REGION}.{PROJECT}.volume.web-1", f"spec.{REGION}.{PROJECT}.nothing.{new_id()}"]
+)
+async def test_a_bad_subject_is_one_dead_letter_whoever_listens(
+    rig: Rig, nats_url: str, person: Client, subject: str
+) -> None:
+    from dataclasses import replace
+
+    from roadstead.assembly import Service
+
+    from ..reconcile.toy import KIND
+
+    strays = Rig(
+        nats_url, service=Service("identity", (replace(KIND, name="identity", service="identity"),), ())
+    )
+    await strays.start()
+    try:
+        await person.jetstream().publish(subject, spec_body())
+
+        async def all_letters() -> list[object]:
+            return [*await dead_letters(person, "identity"), *await dead_letters(person)]
+
+        await eventually(all_letters)
+        await asyncio.sleep(0.5)
+        assert len(await all_letters()) == 1
+    finally:
+        await strays.stop()
+
+
 async def test_a_kind_that_is_not_served_yet_is_answered_by_its_owner(nats_url: str, person: Client) -> None:
     from dataclasses import replace
 

@@ -46,6 +46,8 @@ async def test_a_request_is_answered_with_what_is_stored(rig: Rig, person: Clien
         (api("get"), b"[]", "NOT_AN_OBJECT"),
         (api("get"), b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "TOO_DEEP"),
         (api("get"), b'{"id": "\\u0000"}', "NUL"),
+        (api("get"), b'{"id": "a", "id": "b"}', "DUPLICATE_FIELD"),
+        (api("apply"), b'{"metadata": {"name": "a\\u001bb"}, "spec": {}}', "CONTROL_CHARACTER"),
         (api("get"), b"", "ID_MISSING"),
         (api("get"), b'{"id": 7}', "ID_MISSING"),
         (api("no-such-verb"), b"{}", "UNKNOWN_REQUEST"),
@@ -61,6 +63,11 @@ async def test_a_malformed_request_is_answered_with_its_reason(
     reply = await ask(person, subject, body)
     assert reply["error"]["code"] == code
     assert reply["error"]["message"]
+
+
+async def test_a_request_that_is_a_list_is_told_to_be_an_object(rig: Rig, person: Client) -> None:
+    reply = await ask(person, api("get"), b"[]")
+    assert reply["error"]["message"] == "the request must be a JSON object"
 
 
 @pytest.mark.parametrize(

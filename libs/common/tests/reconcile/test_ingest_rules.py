@@ -262,3 +262,54 @@ def test_a_delete_that_arrives_after_the_spec_that_followed_it_still_ends_the_ol
         wished = row.next_spec["spec"] if row.next_spec is not None else row.spec
         assert wished["colour"] == "blue", order
         assert row.deleting == (order[0] == 5), order
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        (b'{"spec": {}, "spec": {"colour": "red"}}', "spec"),
+        (b'{"metadata": {"name": "a", "name": "b"}, "spec": {}}', "metadata.name"),
+        (b'{"spec": {"list": [{}, {"x": {"y": 1, "y": 1}}]}}', "spec.list[1].x.y"),
+        (b'{"spec": {"caf\\u00e9": 1, "caf\xc3\xa9": 2}}', "spec.caf\u00e9"),
+    ],
+)
+def test_a_field_that_stands_twice_is_refused_by_its_path(raw: bytes, field: str) -> None:
+    refusal = read_spec(raw)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, refusal.field) == ("DUPLICATE_FIELD", field)
+    assert refusal.message == f"{field} stands twice in the message; which one counts?"
+
+
+@pytest.mark.parametrize(
+    "text", ["a\x1b[31mb", "two\nlines", "tab\there", "\x7f", "next\u0085line", "line\u2028break"]
+)
+@pytest.mark.parametrize(
+    ("path", "make"),
+    [
+        ("metadata.name", lambda text: {"metadata": {"name": text}, "spec": {}}),
+        ("metadata.organizationId", lambda text: {"metadata": {"organizationId": text}, "spec": {}}),
+        ("spec.listeners[1].pool.name", lambda text: {"spec": {"listeners": [{}, {"pool": {"name": text}}]}}),
+    ],
+)
+def test_control_characters_in_names_are_refused_by_their_path(path: str, make: Any, text: str) -> None:
+    import json
+
+    refusal = read_spec(json.dumps(make(text)).encode())
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, refusal.field) == ("CONTROL_CHARACTER", path)
+
+
+def test_names_of_all_languages_and_texts_of_many_lines_are_fine() -> None:
+    import json
+
+    body = {
+        "metadata": {"name": "Bücher 書庫 👩‍💻", "description": "one\ntwo"},
+        "spec": {"userData": "#!/bin/sh\n"},
+    }
+    assert not isinstance(read_spec(json.dumps(body).encode()), Refusal)
+
+
+def test_a_list_is_told_to_be_an_object_and_nothing_about_fields() -> None:
+    refusal = read_spec(b"[]")
+    assert isinstance(refusal, Refusal)
+    assert refusal.message == "the message must be a JSON object"
