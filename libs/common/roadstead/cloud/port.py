@@ -52,7 +52,8 @@ class Verdict(StrEnum):
     BUSY = "busy"  # a task runs on it (409 of a rebuild, PENDING of a load balancer)
     IN_USE = "in_use"  # something else still needs it
     EXISTS = "exists"  # one of that name, grant or attachment is there already
-    QUOTA = "quota"
+    QUOTA = "quota"  # a limit that somebody set is reached
+    EXHAUSTED = "exhausted"  # the cloud itself has none left: addresses, hosts, storage
     REFUSED = "refused"  # the request itself is wrong
     IMAGE_NOT_FOUND = "image_not_found"  # 400 of a rebuild with Nova's signature text
     FORBIDDEN = "forbidden"

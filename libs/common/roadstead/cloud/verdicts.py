@@ -55,6 +55,17 @@ _QUOTA = (
     r"quota exceeded|quota has been met|exceeded for quota|exceeds available quota|LimitExceeded|"
     r"ExceedsAvailableQuota|ExceedsLimit|maximum number of .* exceed"
 )
+# What the cloud has none left of.  Such a refusal is an answer, whatever its status: nothing was made that a list does not show.
+_EXHAUSTED = (
+    r"no more ip addresses available|unable to find any ip address on external network|"
+    r"no valid host (was )?found|not enough hosts available|"
+    r"no valid (backend|host|storage backend) was found|no weighed backends? available|no storage could be allocated|"
+    r"no (tenant|provider) network is available|insufficient (free )?(space|capacity)"
+)
+_EXHAUSTED_TYPES = (
+    r"IpAddressGenerationFailure\w*|ExternalIpAddressExhausted|NoNetworkAvailable|"
+    r"NoNetworkFoundInMaximumAllowedAttempts|NoSubnets\w*|SubnetAllocationError"
+)
 # A path that leads nowhere: a proxy or a missing route, which proves nothing about an object.
 _NO_ROUTE = (
     r"^\s*$|^The resource could not be found\.|URL was not found|page not found|no route|^\s*<(?!.*image)"
@@ -68,6 +79,9 @@ ROWS: tuple[Row, ...] = (
     # Quotas come first: Cinder's carries "Retry-After: 0", Neutron's has the status of a conflict.
     Row(Verdict.QUOTA, (409,), service="network", kind="OverQuota"),
     Row(Verdict.QUOTA, (403, 409, 413), says=_QUOTA),
+    Row(Verdict.EXHAUSTED, (400, 404, 409, 503), service="network", kind=_EXHAUSTED_TYPES),
+    Row(Verdict.EXHAUSTED, (400, 403, 409, 413, 500, 503), creates=True, says=_EXHAUSTED),
+    Row(Verdict.EXHAUSTED, (400, 409), service="network", says=_EXHAUSTED),
     Row(Verdict.THROTTLED, (429,)),
     Row(Verdict.THROTTLED, (413,), throttles=True),
     # Nova
@@ -209,6 +223,8 @@ _SAFE: Mapping[Verdict, str] = {
     Verdict.IN_USE: "the {service} service still uses the object for something else",
     Verdict.EXISTS: "the {service} service holds such an object already; it is looked up again",
     Verdict.QUOTA: "a quota of the {service} service is used up; free something or ask for a larger quota",
+    Verdict.EXHAUSTED: "the {service} service has no {what} left; an operator must free or add some; it is tried again, "
+    "later each time",
     Verdict.REFUSED: "the {service} service refuses the request as it is; check the specification",
     Verdict.IMAGE_NOT_FOUND: "the requested image does not exist any more; choose another image",
     Verdict.FORBIDDEN: "the {service} service does not permit the request; an operator must check the region's rights",
@@ -224,6 +240,23 @@ _SAFE: Mapping[Verdict, str] = {
 }
 
 
-def safe_text(verdict: Verdict, service: str) -> str:
-    """One fixed sentence for people, without a word of the cloud's own."""
-    return _SAFE[verdict].format(service=_SERVICE_WORDS.get(service, "cloud"))
+_RAN_OUT: Mapping[str, str] = {
+    "router.create": "free addresses on the external network",
+    "router.update": "free addresses on the external network",
+    "floatingip.create": "free addresses on the external network",
+    "port.create": "free addresses on the network",
+    "network.create": "networks to give out",
+    "subnet.create": "address ranges to give out",
+}
+_RUNS_OUT: Mapping[str, str] = {
+    "network": "free addresses",
+    "compute": "host with room for the server",
+    "block-storage": "storage with room for the volume",
+    "load-balancer": "free addresses or hosts",
+}
+
+
+def safe_text(verdict: Verdict, service: str, verb: str = "") -> str:
+    """One fixed sentence for people, without a word of the cloud's own; `verb` names what ran out where that is known."""
+    what = _RAN_OUT.get(verb) or _RUNS_OUT.get(service, "room")
+    return _SAFE[verdict].format(service=_SERVICE_WORDS.get(service, "cloud"), what=what)

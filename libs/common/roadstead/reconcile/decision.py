@@ -22,7 +22,7 @@ class Code(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     CONFLICT = "CONFLICT"
     KEY = "KEY"
-    ALLOCATION = "ALLOCATION"
+    ALLOCATION = "ALLOCATION"  # none left: of our VLAN ids, or of what the cloud gives out
     QUOTA_EXCEEDED = "QUOTA_EXCEEDED"
     FORBIDDEN = "FORBIDDEN"
     REFUSED = "REFUSED"  # a 4xx that says the request itself is wrong
@@ -79,15 +79,20 @@ class Park:
 
 @dataclass(frozen=True)
 class Retry:
-    """Errored; due in a fixed 10 s on the provision path, exponential to 5 minutes on delete.
+    """Errored, and due again in 10 s; what is refused again with the same words later each time, to 5 minutes.
 
-    `after` (seconds, unscaled) comes from Retry-After and wins.
+    `after` (seconds, unscaled) comes from Retry-After and wins.  steady: the pause never grows on the provision path, as for the
+    codes of STEADY_CODES.
     """
 
     code: Code
     message: str
     after: float | None = None
+    steady: bool = False
 
+
+STEADY_CODES = frozenset({Code.UNAVAILABLE, Code.UNKNOWN, Code.INTERNAL})
+"""Errors that say nothing about the request: asked again after the fixed pause, without back-off (REF-005)."""
 
 Outcome = Done | Yield | Park | Retry
 

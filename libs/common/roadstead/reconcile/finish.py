@@ -11,12 +11,12 @@ from typing import Any
 
 from roadstead.clock import parse_time
 from roadstead.events import dump
-from roadstead.reconcile.decision import Code, Done, Outcome, Park, Retry, Yield
+from roadstead.reconcile.decision import STEADY_CODES, Code, Done, Outcome, Park, Retry, Yield
 from roadstead.reconcile.drive import Decided
 from roadstead.reconcile.ingest import accept
 from roadstead.reconcile.kind import Kind, Publication
 from roadstead.reconcile.rules import holds, published, trace_of
-from roadstead.reconcile.status import available, merged
+from roadstead.reconcile.status import available, conditions_of, merged
 from roadstead.store.api import Change, HistoryEntry, Lease, Outgoing, Row
 from roadstead.subjects import (
     acted_subject,
@@ -29,7 +29,7 @@ from roadstead.subjects import (
 
 @dataclass(frozen=True)
 class Timing:
-    """Pauses in seconds, already scaled; `jitter` in [0, 1) spreads the delete back-off."""
+    """Pauses in seconds, already scaled; `jitter` in [0, 1) spreads those that grow."""
 
     yield_after: float
     retry_after: float
@@ -71,8 +71,9 @@ def finish(row: Row | None, now: datetime, *, kind: Kind[Any, Any, Any], end: Fi
         return _tombstone(row, now, kind, outgoing, history)
     status = _status(row, now, end)
     moved = row.work.wake_seq != end.lease.wake_seq
-    failures = row.failures + 1 if isinstance(end.outcome, Retry) else 0
-    due = now if moved else _due(now, end, row.deleting, row.failures)
+    before = _failures(row, end.outcome)
+    failures = before + 1 if isinstance(end.outcome, Retry) else 0
+    due = now if moved else _due(now, end, row.deleting, before)
     references = {**row.references, **end.granted}
     finished = replace(
         row,
@@ -108,6 +109,15 @@ def _status(row: Row, now: datetime, end: Finished) -> dict[str, Any]:
     return status
 
 
+def _failures(row: Row, outcome: Outcome) -> int:
+    """How often in a row it failed before; on the provision path another reason begins anew, because something changed."""
+    if row.deleting or not isinstance(outcome, Retry):
+        return row.failures
+    held = conditions_of(row.status).get("Available", {})
+    said = (held.get("reason"), row.status.get("code"), held.get("message"))
+    return row.failures if said == ("Errored", outcome.code.value, outcome.message) else 0
+
+
 def _due(now: datetime, end: Finished, deleting: bool, failures: int) -> datetime | None:
     t = end.timing
     match end.outcome:
@@ -117,10 +127,10 @@ def _due(now: datetime, end: Finished, deleting: bool, failures: int) -> datetim
             return None
         case Yield(after=after):
             return now + timedelta(seconds=t.yield_after if after is None else after * t.pace)
-        case Retry(after=after):
+        case Retry(code=code, after=after, steady=steady):
             if after is not None:
                 return now + timedelta(seconds=after * t.pace)
-            if not deleting:
+            if not deleting and (steady or code in STEADY_CODES or failures == 0):
                 return now + timedelta(seconds=t.retry_after)
             pause = min(t.retry_max, t.retry_after * 2.0 ** min(failures, 16))
             return now + timedelta(seconds=pause * (0.75 + 0.25 * t.jitter))

@@ -360,6 +360,7 @@ def accept(
             metadata=metadata,
             spec=dict(spec),
             generation=row.generation if same else generation,
+            failures=row.failures if same else 0,
             epoch=epoch,
             sequence=sequence,
             warnings=tuple(warnings),

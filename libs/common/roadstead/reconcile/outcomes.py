@@ -14,6 +14,7 @@ CODES: dict[Verdict, Code] = {
     Verdict.IN_USE: Code.IN_USE,
     Verdict.EXISTS: Code.CONFLICT,
     Verdict.QUOTA: Code.QUOTA_EXCEEDED,
+    Verdict.EXHAUSTED: Code.ALLOCATION,
     Verdict.REFUSED: Code.REFUSED,
     Verdict.IMAGE_NOT_FOUND: Code.REFUSED,
     Verdict.FORBIDDEN: Code.FORBIDDEN,
@@ -29,19 +30,23 @@ CODES: dict[Verdict, Code] = {
 }
 
 
+STEADY = {("compute", "server.rebuild")}
+"""Refusals that are asked again after the fixed pause: an image may be made good at any time (behaviour.md section 9.3, INV-118)."""
+
+
 def outcome_of(error: CloudError) -> Outcome:
     """The outcome of a pass that an error ended.
 
     In use is a wait with a named reason; a slow-down asked for by the cloud is no failure; all else is Errored and tried again.
     """
-    service = error.call.service if error.call else ""
-    text = safe_text(error.verdict, service)
+    service, verb = (error.call.service, error.call.verb) if error.call else ("", "")
+    text = safe_text(error.verdict, service, verb)
     code = CODES[error.verdict]
     if error.verdict is Verdict.THROTTLED:
         return Yield(code, text, error.retry_after)
     if error.verdict in (Verdict.IN_USE, Verdict.BUSY):
         return Yield(code, text)
-    return Retry(code, text, error.retry_after)
+    return Retry(code, text, error.retry_after, steady=(service, verb) in STEADY)
 
 
 def on_delete_path(outcome: Outcome) -> Outcome:

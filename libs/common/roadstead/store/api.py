@@ -67,7 +67,7 @@ class Row:
     intents: tuple[Mapping[str, Any], ...] = ()
     decided: Mapping[str, Any] | None = None
     written_at: datetime | None = None  # our last accepted cloud write
-    failures: int = 0  # consecutive, for the delete back-off
+    failures: int = 0  # consecutive with one reason, for the back-off
     ever_provisioned: bool = False
     paused_until: datetime | None = None
     paused: bool = False

@@ -127,6 +127,47 @@ MEASURED = [
         "load-balancer", "loadbalancer.delete", 400,
         octavia("Validation failure: Cannot delete Load Balancer 1 - it has children"), Verdict.IN_USE,
     ),
+    (
+        "network", "port.create", 409,
+        neutron("IpAddressGenerationFailure", "No more IP addresses available on network 1."), Verdict.EXHAUSTED,
+    ),
+    (
+        "network", "router.create", 409,
+        neutron("IpAddressGenerationFailure", "No more IP addresses available on network 1."), Verdict.EXHAUSTED,
+    ),
+    (
+        "network", "floatingip.create", 409,
+        neutron("IpAddressGenerationFailure", "No more IP addresses available on network 1."), Verdict.EXHAUSTED,
+    ),
+    (
+        "network", "floatingip.create", 400,
+        neutron("ExternalIpAddressExhausted", "Unable to find any IP address on external network 1."),
+        Verdict.EXHAUSTED,
+    ),
+    (
+        "network", "network.create", 409,
+        neutron("NoNetworkAvailable", "Unable to create the network. No tenant network is available for allocation."),
+        Verdict.EXHAUSTED,
+    ),
+    ("network", "subnet.create", 409, neutron("SubnetAllocationError", "Failed to allocate subnet"), Verdict.EXHAUSTED),
+    ("network", "port.create", 409, neutron("IpAddressAlreadyAllocated"), Verdict.CONFLICT),
+    (
+        "compute", "server.create", 500,
+        nova("computeFault", "No valid host was found. There are not enough hosts available.", 500),
+        Verdict.EXHAUSTED,
+    ),
+    (
+        "compute", "server.create", 400, nova("badRequest", "No valid host was found for the request"),
+        Verdict.EXHAUSTED,
+    ),
+    (
+        "block-storage", "volume.create", 500,
+        nova("computeFault", "No valid backend was found. No weighed backends available", 500), Verdict.EXHAUSTED,
+    ),
+    (
+        "load-balancer", "loadbalancer.create", 500,
+        octavia("No more IP addresses available on network 1."), Verdict.EXHAUSTED,
+    ),
 ]  # fmt: skip
 
 

@@ -135,6 +135,7 @@ async def test_no_deletion_is_finished_on_an_absence_while_a_create_is_unanswere
     ("verdict", "outcome"),
     [
         (Verdict.QUOTA, Retry),
+        (Verdict.EXHAUSTED, Retry),
         (Verdict.UNAVAILABLE, Retry),
         (Verdict.FORBIDDEN, Retry),
         (Verdict.CONSISTENCY, Retry),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from roadstead.reconcile import rules
-from roadstead.reconcile.decision import Code, Done, Outcome, Park, Retry, Yield
+from roadstead.reconcile.decision import STEADY_CODES, Code, Done, Outcome, Park, Retry, Yield
 from roadstead.reconcile.drive import Decided
 from roadstead.reconcile.finish import Finished, Timing, finish
 from roadstead.reconcile.outcomes import on_delete_path
@@ -67,6 +67,51 @@ def test_ref_005_errors_of_a_provision_pass_have_no_back_off() -> None:
     for _ in range(5):
         row, lease = claimed(ended(row, lease, Retry(Code.UNAVAILABLE, "x")).result)
     assert row.work.due_at == NOW + timedelta(seconds=10)
+
+
+def pauses(row: Row, lease: Lease, *outcomes: Outcome) -> list[float]:
+    """Seconds until due after each of these ends in turn."""
+    found = []
+    for outcome in outcomes:
+        row, lease = claimed(ended(row, lease, outcome).result)
+        assert row.work.due_at is not None
+        found.append((row.work.due_at - NOW).total_seconds())
+    return found
+
+
+FULL = Retry(Code.ALLOCATION, "none left")
+
+
+@pytest.mark.parametrize("code", sorted(set(Code) - STEADY_CODES - {Code.NONE}))
+def test_oc_30_a_refusal_that_repeats_comes_later_each_time(code: Code) -> None:
+    """10 s, then doubling to five minutes, spread: a full pool is not asked by everybody every 10 s for ever."""
+    found = pauses(*fresh(), *[Retry(code, "refused")] * 9)
+    assert found[0] == 10
+    assert found == sorted(found)
+    assert all(later <= 300 for later in found)
+    assert found[-1] >= 200
+
+
+def test_oc_30_the_pause_begins_anew_when_something_changed() -> None:
+    row, lease = fresh()
+    assert pauses(row, lease, FULL, FULL, FULL)[-1] > 20
+    assert pauses(row, lease, FULL, FULL, Retry(Code.ALLOCATION, "another"))[-1] == 10
+    assert pauses(row, lease, FULL, FULL, Retry(Code.QUOTA_EXCEEDED, "none left"))[-1] == 10
+    assert pauses(row, lease, FULL, FULL, Yield(Code.BUSY, "x"), FULL)[-1] == 10
+    for _ in range(4):
+        row, lease = claimed(ended(row, lease, FULL).result)
+    edited, _ = ingest(row, spec("blue"), 9)
+    assert edited is not None
+    assert edited.generation > row.generation
+    assert edited.failures == 0
+
+
+def test_oc_30_what_the_cloud_asks_for_wins_over_the_growing_pause() -> None:
+    assert pauses(*fresh(), FULL, FULL, replace(FULL, after=7))[-1] == 7
+
+
+def test_inv_118_a_rejected_rebuild_keeps_its_pause() -> None:
+    assert set(pauses(*fresh(), *[Retry(Code.QUOTA_EXCEEDED, "x", steady=True)] * 5)) == {10}
 
 
 def test_errors_of_a_delete_pass_back_off_to_five_minutes() -> None:
