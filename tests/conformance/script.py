@@ -208,6 +208,9 @@ class ScriptedKeys:
         script: Script = self._holder.script
         found = script.bundles.take({"tls_ref": tls, "sni_refs": list(sni)})
         if found is None:
+            # The original asks for a new listener's own certificate alone; SNI certificates have no recorded answer then.
+            found = script.bundles.take({"tls_ref": tls, "sni_refs": []})
+        if found is None:
             script.unscripted.append(["keys", "bundles", tls, list(sni)])
             return None, []
         if "raises" in found:
