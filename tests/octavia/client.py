@@ -94,6 +94,12 @@ class Client:
             return next(iter(reply.body.values()))
         return reply.body
 
+    async def listed(self, path: str) -> list[Any]:
+        """The rows of a list."""
+        reply = await self.call("GET", path)
+        assert reply.status == 200, f"GET {path}: {reply.status} {reply.body}"
+        return next(value for name, value in reply.body.items() if not name.endswith("_links"))
+
     async def settled(self, path: str, within: float = SETTLED_WITHIN) -> Any:
         """The object at the path once it is PENDING no more; None when it is gone."""
         ends = time.monotonic() + within

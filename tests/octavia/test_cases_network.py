@@ -13,6 +13,7 @@ from .ground import Ground
 from .people import Home
 
 NOWHERE = "11111111-2222-4333-8444-555555555555"
+KINDS = ("listeners", "pools")
 LIMIT = 4.0  # seconds that Neutron has, in the service of the last tests
 
 
@@ -152,28 +153,18 @@ async def test_oc_08_a_whole_tree_in_one_call_is_shown_whole_and_becomes_active(
     assert [m["address"] for m in pools["used"]["members"]] == ["10.0.0.10", "10.0.0.11"]
     lb = f"loadbalancers/{told['id']}"
     await user.active(lb)
-    tree = (await user.call("GET", f"{lb}/status")).body["statuses"]["loadbalancer"]
-    found = list(_statuses(tree))
-    assert len(found) == 7 + 3, tree  # the used pool is shown below its listener and by itself
-    assert set(found) == {"ACTIVE"}
+    used = pools["used"]["id"]
+    below = [f"loadbalancers?id={told['id']}", *(f"{kind}?loadbalancer_id={told['id']}" for kind in KINDS)]
+    below += [f"healthmonitors?pool_id={used}", f"pools/{used}/members"]
+    found = [row for path in below for row in (await user.listed(path))]
+    assert sorted(row["name"] for row in found) == ["", "", "h", "l", "spare", "used", "whole"]
+    assert {row["provisioning_status"] for row in found} == {"ACTIVE"}
     assert ground.pending() == []
-    used = next(pool["id"] for pool in tree["pools"] if pool["name"] == "used")
-    members = (await user.call("GET", f"pools/{used}/members")).body["members"]
+    members = await user.listed(f"pools/{used}/members")
     assert red.network not in {m["subnet_id"] for m in members}
     await removed(user, told["id"])
     for table in ("listener", "pool", "member", "health_monitor"):
         assert ground.number(f"SELECT count(*) FROM {table} WHERE project_id = '{red.project}'") == 0
-
-
-def _statuses(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        if "provisioning_status" in tree:
-            yield tree["provisioning_status"]
-        for value in tree.values():
-            yield from _statuses(value)
-    elif isinstance(tree, list):
-        for value in tree:
-            yield from _statuses(value)
 
 
 @pytest.fixture(scope="module")
