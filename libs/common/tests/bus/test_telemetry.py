@@ -19,7 +19,8 @@ from roadstead.settings import BadSettings, load_settings, table
 from roadstead.telemetry.metrics import BY_NAME, METRICS, Meters, Shape
 from roadstead.telemetry.traces import current_ids, no_tracing, start_tracing
 
-IDS = ("id", "key", "project", "identity", "name", "tenant")  # regions and flavors are few, and alerts need them
+# Regions and flavors are few, and alerts need them.
+IDS = ("id", "key", "project", "identity", "name", "tenant")
 
 
 def test_metrics_have_help_a_unit_in_their_name_and_no_label_that_is_an_id() -> None:
