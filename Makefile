@@ -45,6 +45,10 @@ docs: setup ## write the generated parts of docs/ anew
 	@$(BIN)/python scripts/docs.py
 	@$(BIN)/python scripts/dashboards.py
 
+.PHONY: conformance
+conformance: setup ## recorded exchanges of the original Octavia, replayed (DATA=FOLDER, ARGS="--files pool --show 20")
+	@$(BIN)/python -m tests.conformance.run $(if $(DATA),--data $(DATA)) $(ARGS)
+
 .PHONY: cloud cloud-down test-cloud
 cloud: setup ## real OpenStack services with pretended hypervisors (root on Debian)
 	@deploy/cloud/cloud install

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs mypy over the product, then over the tests.
 
-Two runs, because the members' test folders all bear the same name: as seen from its member, `tests/test_decide.py`
+Several runs, because the members' test folders all bear the same name: as seen from its member, `tests/test_decide.py`
 of one service is the same module as that of the next. The second run therefore names every file from the repository's
-root and finds the product as installed packages; its settings are those of pyproject.toml without `mypy_path`.
+root and finds the product as installed packages; its settings are those of pyproject.toml without `mypy_path`. Tests of a
+member whose folder cannot be part of a module's name (`octavia-api`) are a run of their own, seen from that member.
 """
 
 import re
@@ -15,9 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(".run/cache")
 
 
-def settings_without_bases(pyproject: str) -> str:
-    """Return pyproject's text without mypy's search path; ValueError when it has none to take out."""
-    text, found = re.subn(r"^mypy_path = \[.*?\]\n", "", pyproject, count=1, flags=re.MULTILINE | re.DOTALL)
+def settings_with_bases(pyproject: str, bases: list[str]) -> str:
+    """Return pyproject's text with another search path of mypy; ValueError when it has none to take out."""
+    path = f"mypy_path = {bases}\n" if bases else ""
+    text, found = re.subn(r"^mypy_path = \[.*?\]\n", path, pyproject, count=1, flags=re.MULTILINE | re.DOTALL)
     if not found:
         raise ValueError("pyproject.toml has no mypy_path list; adapt scripts/typecheck.py")
     return text
@@ -52,17 +54,31 @@ def mypy(arguments: list[str | Path]) -> int:
     return subprocess.run(command, cwd=ROOT, check=False, timeout=900).returncode
 
 
-def main() -> int:
-    """Check both sets; exit status 0 only when both are clean."""
-    product = mypy([*product_folders(ROOT)])
-    folders = test_folders(ROOT)
-    if not folders:
-        return product
-    config = ROOT / CACHE / "mypy-tests/pyproject.toml"
+def nameable(folder: Path) -> bool:
+    """True when each part of the path can be part of a module's name."""
+    return all(part.isidentifier() for part in folder.parts)
+
+
+def tests_of(folders: list[Path], bases: list[str]) -> int:
+    """Check these folders with that search path; mypy's exit status."""
+    name = bases[0].replace("/", "-") if bases else "all"
+    config = ROOT / CACHE / f"mypy-tests/{name}/pyproject.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(settings_without_bases((ROOT / "pyproject.toml").read_text()))
-    tests = mypy(["--config-file", config, "--cache-dir", CACHE / "mypy-tests/cache", *folders])
-    return product or tests
+    config.write_text(settings_with_bases((ROOT / "pyproject.toml").read_text(), bases))
+    return mypy(["--config-file", config, "--cache-dir", CACHE / f"mypy-tests/{name}/cache", *folders])
+
+
+def main() -> int:
+    """Check all sets; exit status 0 only when each is clean."""
+    status = mypy([*product_folders(ROOT)])
+    folders = test_folders(ROOT)
+    named = [folder for folder in folders if nameable(folder)]
+    if named:
+        status = tests_of(named, []) or status
+    for folder in folders:
+        if not nameable(folder):
+            status = tests_of([folder], [str(folder.parent)]) or status
+    return status
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """Where the recordings are; they are data that this project does not hold."""
 
+import importlib
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,3 +21,10 @@ def missing() -> str | None:
 
 
 needs_recordings = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+
+
+def module(name: str) -> Any:
+    """A module of the replayer: it lies beside the recordings."""
+    if str(FOLDER) not in sys.path:
+        sys.path.insert(0, str(FOLDER))
+    return importlib.import_module(name)

@@ -152,8 +152,7 @@ def _verdicts(found: dict[str, int]) -> collections.Counter[str]:
 
 
 def _comparison() -> Any:
-    sys.path.insert(0, str(recordings.FOLDER))
-    import conflib
+    conflib = recordings.module("conflib")
 
     def same(expected: Any, actual: Any) -> bool:
         parts = [p for p in conflib.PARTS if p in expected or p in actual]
@@ -163,8 +162,7 @@ def _comparison() -> Any:
 
 
 def _tests_of(files: Sequence[Path]) -> dict[str, str]:
-    sys.path.insert(0, str(recordings.FOLDER))
-    import conflib
+    conflib = recordings.module("conflib")
 
     return {
         test["test"]: file.name.removesuffix(".jsonl.gz")

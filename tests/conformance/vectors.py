@@ -1,7 +1,6 @@
 """The driver agent's vectors: status, statistics and get messages, replayed and judged like exchanges."""
 
 import collections
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,7 @@ def replay(file: Path, target: tuple[str, str]) -> tuple[Counter, Counter, list[
 
     target: (address of the API, address of the adapter).
     """
-    sys.path.insert(0, str(recordings.FOLDER))
-    import conflib
-    import replay as replayer
-    import seam
+    conflib, replayer, seam = (recordings.module(name) for name in ("conflib", "replay", "seam"))
 
     counts: Counter = collections.Counter()
     departures: Counter = collections.Counter()
