@@ -80,7 +80,7 @@ def test_a_service_that_is_killed_comes_back_and_the_others_stay(home: Home) -> 
         n: p.pid for n, p in before.items() if n != "network"
     }
     assert (
-        "network       ended with status -9; again in 1 s" in (home.path / "logs" / "stack.log").read_text()
+        "network       was killed by SIGKILL; again in 1 s" in (home.path / "logs" / "stack.log").read_text()
     )
 
 

@@ -185,7 +185,7 @@ def read_reply(data: bytes) -> dict[str, Any]:
 @asynccontextmanager
 async def connected(context: Context | None = None) -> AsyncIterator[Client]:
     """A client of the chosen context.  UserError when the broker is not there or turns us away."""
-    context = context or chosen.context()
+    context = (context or chosen.context()).checked()
     connection = await _connect(context)
     try:
         yield Client(context, connection)

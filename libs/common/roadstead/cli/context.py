@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import yaml
 
@@ -53,6 +54,12 @@ class Context:
             )
         return self.region
 
+    def checked(self) -> "Context":
+        """The same with the region's id in lower case.  UserError when that is none."""
+        if self.region and not is_uuid(self.region):
+            raise UserError(f"the region {self.region} is no id; `roadstead region list` shows the ids", 2)
+        return replace(self, region=self.region.lower()) if self.region else self
+
     def need_project(self) -> str:
         if not self.project:
             raise UserError("no project is chosen: give --project ID, or set ROADSTEAD_PROJECT", 2)
@@ -90,6 +97,13 @@ def load_context(choice: Choice, environment: Mapping[str, str] = os.environ) ->
     context = _of_environment(_named(wanted, environment), environment)
     given = {"region": choice.region, "project": choice.project, "organization": choice.organization}
     return replace(context, **{name: value for name, value in given.items() if value})
+
+
+def is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
 
 
 def write_context(path: Path, context: Context) -> None:

@@ -15,6 +15,7 @@ from roadstead.clock import iso
 
 STREAM = "DLQ"
 BATCH = 200
+PURGE_WITHIN = 10.0
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,7 @@ async def listed(client: Client, service: str, limit: int) -> list[DeadLetter]:
     except nats.js.errors.NotFoundError:
         raise UserError("there is no stream of dead letters: a service makes it at its start") from None
     except (nats.errors.Error, TimeoutError) as error:
-        raise UserError(
-            f"dead letters cannot be read: {words_of(error)}; use an operator's context"
-        ) from None
+        raise _hidden(error) from None
     return found
 
 
@@ -112,13 +111,46 @@ async def shown(client: Client, sequence: int) -> DeadLetter:
     try:
         message = await client.js.get_msg(STREAM, seq=sequence)
     except nats.js.errors.NotFoundError:
-        raise UserError(f"there is no dead letter {sequence}; `roadstead dlq list` shows them") from None
+        raise _none(sequence) from None
     except (nats.errors.Error, TimeoutError) as error:
-        raise UserError(
-            f"dead letters cannot be read: {words_of(error)}; use an operator's context"
-        ) from None
+        raise _hidden(error) from None
     at = iso(message.time) if message.time is not None else ""
     return letter_of(sequence, at, str(message.subject), message.data or b"", message.headers or {})
+
+
+async def dismissed(client: Client, sequence: int) -> None:
+    """Take one dead letter out of the stream; UserError when there is none of that number."""
+    await shown(client, sequence)
+    try:
+        await client.js.delete_msg(STREAM, sequence)
+    except (nats.errors.Error, TimeoutError) as error:
+        raise _hidden(error) from None
+
+
+async def dismiss_all(client: Client, service: str) -> int:
+    """Take out all of a service (`*`: of all) that are there now; how many.  What comes meanwhile stays."""
+    newest = (await listed(client, service, 1))[-1:]
+    if not newest:
+        return 0
+    subject = f"dlq.{service}.>"
+    try:
+        # Up to the newest one that was seen: nobody read what came behind it.
+        reply = await client.js._api_request(
+            f"$JS.API.STREAM.PURGE.{STREAM}",
+            orjson.dumps({"filter": subject, "seq": newest[0].sequence + 1}),
+            timeout=PURGE_WITHIN,
+        )
+    except (nats.errors.Error, TimeoutError) as error:
+        raise _hidden(error) from None
+    return int(reply.get("purged", 0))
+
+
+def _none(sequence: int) -> UserError:
+    return UserError(f"there is no dead letter {sequence}; `roadstead dlq list` shows them")
+
+
+def _hidden(error: BaseException) -> UserError:
+    return UserError(f"dead letters cannot be reached: {words_of(error)}; use an operator's context")
 
 
 async def replayed(client: Client, sequence: int) -> str:

@@ -6,13 +6,14 @@ from typing import Any
 
 from roadstead.cli.board import Board
 from roadstead.cli.client import Client
+from roadstead.cli.context import is_uuid
 from roadstead.cli.documents import Document
 from roadstead.cli.failures import Refused, UserError
 from roadstead.cli.following import Target, following
 from roadstead.cli.kinds import ORDER
 from roadstead.cli.naming import id_for
 from roadstead.cli.patience import Patience
-from roadstead.cli.reading import find, is_uuid, message_of, status_of
+from roadstead.cli.reading import find, message_of, status_of
 from roadstead.subjects import NO_PROJECT
 
 

@@ -183,7 +183,10 @@ async def dead_letters(client: Client) -> AsyncIterator[Line]:
         return
     if count:
         yield Line(
-            "dead letters", State.WARNING, f"{count} messages were refused", "`roadstead dlq list` tells why"
+            "dead letters",
+            State.WARNING,
+            f"{count} messages were refused",
+            "`roadstead dlq list` tells why; `roadstead dlq dismiss` when it is settled",
         )
     else:
         yield Line("dead letters", State.OK, "none")

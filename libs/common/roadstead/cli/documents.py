@@ -53,7 +53,16 @@ class Document:
 
 
 class _Loader(yaml.SafeLoader):
-    """Without times: a text that looks like one stays a text, as JSON has it."""
+    """Without times: a text that looks like one stays a text, as JSON has it.  A field that stands twice is a mistake."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
+                    raise yaml.MarkedYAMLError(None, None, f"{key.value} stands twice", key.start_mark)
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -108,7 +117,7 @@ def _document(value: Any, where: str) -> Document:
     if not isinstance(kind, str):
         raise UserError(f"{where} has no kind: one of {', '.join(STORED)}", 2)
     try:
-        kind = kind_of(kind)
+        kind = kind_of(kind, STORED)
     except UserError as error:
         raise UserError(f"{where}: {error}", 2) from None
     if kind not in STORED:

@@ -118,7 +118,9 @@ def _refused(error: Any) -> int:
     """A command line that cannot be."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "roadstead"
-    complain(f"{str(error.format_message()).rstrip('.?!')}; see `{command} --help`")
+    # The library that checks an option's value puts its own words before ours.
+    text = str(error.format_message()).replace("Value error, ", "").rstrip(".?!")
+    complain(f"{text}; see `{command} --help`")
     return int(error.exit_code)
 
 

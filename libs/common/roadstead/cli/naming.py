@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid5
 
+from roadstead.cli.context import is_uuid
 from roadstead.cli.documents import Document
 from roadstead.cli.failures import UserError
 from roadstead.cli.kinds import has_project
-from roadstead.cli.reading import is_uuid
 
 Path = tuple[str | int, ...]
 

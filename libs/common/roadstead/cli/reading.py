@@ -3,20 +3,13 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 from roadstead.cli.client import Client
+from roadstead.cli.context import is_uuid
 from roadstead.cli.failures import UserError
 from roadstead.cli.kinds import INVENTORIES
 
 Document = Mapping[str, Any]
-
-
-def is_uuid(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text.lower()
-    except ValueError:
-        return False
 
 
 def status_of(document: Document) -> str:

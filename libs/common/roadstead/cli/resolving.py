@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roadstead.cli.client import Client
+from roadstead.cli.context import is_uuid
 from roadstead.cli.documents import Document
 from roadstead.cli.failures import Refused, UserError
 from roadstead.cli.kinds import INVENTORIES, has_project
@@ -18,7 +19,7 @@ from roadstead.cli.naming import (
     references,
     replaced,
 )
-from roadstead.cli.reading import find, is_uuid
+from roadstead.cli.reading import find
 
 
 @dataclass(frozen=True)

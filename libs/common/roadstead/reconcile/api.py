@@ -15,7 +15,7 @@ from roadstead.reconcile import rules
 from roadstead.reconcile.handlers import Handlers, Publisher, PublishFailed, error_reply
 from roadstead.reconcile.ingest import Ingested, IngestResult, check
 from roadstead.reconcile.kind import Kind, Metadata, Problem
-from roadstead.reconcile.past import stood, superseding
+from roadstead.reconcile.past import stood, superseding, told_in_order
 from roadstead.reconcile.status import status_document
 from roadstead.reconcile.views import Directory, StatusView
 from roadstead.store.api import Change, Query, Row
@@ -252,7 +252,7 @@ class Api:
         )
         reply: dict[str, Any] = {
             "id": row.key.id,
-            "entries": [{"kind": e.kind, "at": iso(e.at), **e.body} for e in entries],
+            "entries": told_in_order(entries),
         }
         if at is None:
             return {**reply, "status": status_document(row)}

@@ -4,7 +4,7 @@ Each time a STATUS document gives way to another, history keeps the one that end
 time is the first document that ended later, or the present one; nothing older than that time has to be kept for the answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -52,3 +52,17 @@ async def stood(store: Store, row: Row, at: datetime) -> Past:
     if created is not None and parse_time(str(created)) > at:
         return Past(None, f"it was not there yet; it was made at {created}")
     return Past(document)
+
+
+def told_in_order(entries: Sequence[HistoryEntry]) -> list[dict[str, Any]]:
+    """Entries as they are answered, oldest first.  A write is shown at the time it was made, though it is stored when its pass ends."""
+
+    def when(told: Mapping[str, Any], stored: datetime) -> datetime:
+        try:
+            return parse_time(str(told["at"]))
+        except ValueError:
+            return stored
+
+    told = [(e.at, {"kind": e.kind, "at": iso(e.at), **e.body}) for e in entries]
+    timed = sorted(((when(body, at), body) for at, body in told), key=lambda pair: pair[0])
+    return [{**body, "at": iso(at)} for at, body in timed]

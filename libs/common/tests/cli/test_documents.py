@@ -38,6 +38,13 @@ def test_a_word_that_looks_like_a_time_stays_text() -> None:
         ("just text", "f, document 1 is no mapping"),
         ("metadata: {name: a}", "has no kind"),
         ("kind: castle\nmetadata: {name: a}", "there is no kind castle"),
+        (
+            "kind: castle\nmetadata: {name: a}",
+            "there are: region, identity, network, securitygroup, volume, server, loadbalancer",
+        ),
+        ("kind: sshcertificateauthority\nmetadata: {name: a}", "comes with a later release"),
+        ("kind: network\nmetadata: {name: a,\n name: b}", "f line 3: name stands twice"),
+        ('{"kind": "network", "kind": "server", "metadata": {"name": "a"}}', "f line 1: kind stands twice"),
         ("kind: flavor\nmetadata: {name: a}", "a flavor cannot be applied"),
         ("kind: network\nmetadata: {name: a}\nsepc: {}", "unknown field sepc"),
         ("kind: network\nmetadata: []", "metadata must be a mapping"),
@@ -86,3 +93,16 @@ def test_dependencies_come_first_and_kinds_keep_their_order() -> None:
     assert (
         ORDER.index("identity") < ORDER.index("network") < ORDER.index("server") < ORDER.index("loadbalancer")
     )
+
+
+def test_an_unknown_kind_names_only_what_can_be_applied() -> None:
+    with pytest.raises(UserError) as caught:
+        parse("kind: castle\nmetadata: {name: a}", "f")
+    for other in ("flavor", "image", "sshcertificateauthority"):
+        assert other not in str(caught.value)
+
+
+def test_a_merge_of_yaml_is_no_field_that_stands_twice() -> None:
+    text = "kind: network\nmetadata: {name: a}\nspec:\n  a: &x {b: 1}\n  c: {<<: *x, b: 2}\n"
+    (document,) = parse(text, "f")
+    assert document.spec["c"] == {"b": 2}

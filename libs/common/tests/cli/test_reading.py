@@ -1,13 +1,17 @@
 """What is made of a STATUS document: words, columns, the chain of `why`."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from roadstead.cli.commands.read import _everything, refuse_unknown_region
 from roadstead.cli.describing import chain_lines, description, history_lines
 from roadstead.cli.failures import Refused, UserError
 from roadstead.cli.output import table_lines
 from roadstead.cli.reading import columns, find, has_failed, is_provisioned, message_of, span_text, status_of
+from roadstead.reconcile.past import told_in_order
+from roadstead.store.api import HistoryEntry
 
 from .stand_ins import REGION, Answers, held
 
@@ -168,3 +172,44 @@ async def test_one_is_found_by_id_or_name_and_never_guessed() -> None:
         await find(client, "server", "twin")
     with pytest.raises(Refused):
         await find(client, "server", REGION)
+
+
+NETWORK, OTHER = "71b9f21c-972a-508c-8e8f-024510765378", "81b9f21c-972a-508c-8e8f-024510765378"
+
+
+async def test_everything_is_of_the_chosen_region_and_may_be_asked_by_name() -> None:
+    client = Answers(
+        {
+            "region": [held("region", REGION, "here"), held("region", OTHER, "there")],
+            "network": [held("network", NETWORK, "web")],
+            "server": [held("server", OTHER, "web"), held("server", NETWORK, "db")],
+        }
+    )
+    found = await _everything(client, "", {}, False)
+    assert [d["metadata"]["name"] for d in found["region"]] == ["here"]
+    found = await _everything(client, "web", {}, False)
+    assert {k: [d["metadata"]["id"] for d in v] for k, v in found.items() if v} == {
+        "network": [NETWORK],
+        "server": [OTHER],
+    }
+    with pytest.raises(UserError, match="nothing here is named nobody"):
+        await _everything(client, "nobody", {}, False)
+
+
+async def test_an_empty_list_of_a_region_that_is_not_there_is_an_error() -> None:
+    await refuse_unknown_region(Answers({"region": [held("region", REGION, "here")]}))
+    with pytest.raises(UserError, match=f"there is no region {REGION}"):
+        await refuse_unknown_region(Answers({"region": [held("region", OTHER, "there")]}))
+
+
+def test_history_is_told_in_the_order_of_the_times_that_it_shows() -> None:
+    stored = datetime(2026, 1, 1, 12, 0, 9, tzinfo=UTC)
+    told = told_in_order(
+        [
+            HistoryEntry("decided", stored, {"rule": "R1"}),
+            HistoryEntry("acted", stored, {"at": "2026-01-01T12:00:04+00:00", "verb": "later"}),
+            HistoryEntry("acted", stored, {"at": "2026-01-01T12:00:01+00:00", "verb": "first"}),
+        ]
+    )
+    assert [entry.get("verb") or entry["rule"] for entry in told] == ["first", "later", "R1"]
+    assert [entry["at"][:19] for entry in told] == [f"2026-01-01T12:00:0{s}" for s in (1, 4, 9)]

@@ -106,7 +106,7 @@ async def test_a_part_that_is_killed_is_started_again_and_that_is_said(stand: St
         await until(lambda: part.is_running() and part.pid != before)
         await until(lambda: stand.state.parts[0].state == "ready")
         assert stand.state.parts[0].restarts == 1
-        assert "ended with status -9; again in 1 s" in stand.said[-2][1]
+        assert "was killed by SIGKILL; again in 1 s" in stand.said[-2][1]
     finally:
         watching.cancel()
         await supervisor.down()
@@ -118,7 +118,8 @@ async def test_a_part_that_never_gets_ready_fails_the_start_with_its_last_words(
         await supervisor.up()
     assert "broken is not ready after 2.5 s" in str(caught.value)
     assert str(stand.folder / "broken.log") in str(caught.value)
-    assert "ended with status 3; again in 1 s: no such table" in stand.said[0][1]
+    assert "ended with status 3; again in 1 s; last line of" in stand.said[0][1]
+    assert "no such table" in stand.said[0][1]
     waits = [
         text.partition("again in ")[2].partition(" s")[0] for sort, text in stand.said if sort == "crash"
     ]
@@ -169,3 +170,30 @@ def test_the_last_words_of_a_structured_log_are_its_event(tmp_path: Path) -> Non
     log.write_text('old\n{"event": "the database schema is behind", "reason": "at 3, wanted 4"}\n\n')
     assert last_line(log) == "the database schema is behind: at 3, wanted 4"
     assert last_line(tmp_path / "none.log") == ""
+
+
+async def test_a_killed_part_is_not_said_to_have_ended_for_what_it_logged_before(stand: Stand) -> None:
+    part = stand.child("worker", STAYS)
+    supervisor = stand.of(Stage([part]))
+    await supervisor.up()
+    try:
+        await until(lambda: last_line(part.log) == "up")
+        os.kill(part.pid, signal.SIGKILL)
+        await until(lambda: not part.is_running())
+        await supervisor._look()
+        (crash,) = [text for sort, text in stand.said if sort == "crash"]
+        assert crash == f"worker        was killed by SIGKILL; again in 1 s ({part.log})"
+        assert stand.state.parts[0].note == "was killed by SIGKILL"
+    finally:
+        await supervisor.down()
+
+
+async def test_a_start_that_takes_long_says_what_it_waits_for(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roadstead.cli.stack.supervisor.QUIET_FOR", 0.3)
+    supervisor = stand.of(Stage([stand.child("slow", STAYS, health=free_port())]), ready_within=1.5)
+    with pytest.raises(UserError):
+        await supervisor.up()
+    assert ("step", "still starting: slow (slow: it does not answer yet)") in stand.said
+    await supervisor.down()

@@ -1,4 +1,4 @@
-"""dlq list, show, replay: messages that were refused."""
+"""dlq list, show, replay, dismiss: messages that were refused."""
 
 import asyncio
 from typing import Annotated, Any
@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from roadstead.cli.client import connected
-from roadstead.cli.dead_letters import DeadLetter, listed, replayed, shown
+from roadstead.cli.dead_letters import DeadLetter, dismiss_all, dismissed, listed, replayed, shown
+from roadstead.cli.failures import UserError
 from roadstead.cli.output import Form, FormOption, emit, say, show_table
 
 group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Messages that were refused, and why.")
@@ -73,3 +74,27 @@ def replay(sequence: SequenceArgument) -> None:
             return await replayed(client, sequence)
 
     say(asyncio.run(work()))
+
+
+@group.command()
+def dismiss(
+    sequence: Annotated[int, typer.Argument(help="Its number in `roadstead dlq list`.", min=0)] = 0,
+    everything: Annotated[bool, typer.Option("--all", help="All that are there now.")] = False,
+    service: Annotated[str, typer.Option(help="With --all: only of this service.")] = "*",
+) -> None:
+    """Take a refused message out for good, when what it wanted is settled; `doctor` counts what is left.
+
+    Example: roadstead dlq dismiss 3
+    """
+    if bool(sequence) == everything:
+        raise UserError("give the number of one, or --all", 2)
+
+    async def work() -> int:
+        async with connected() as client:
+            if everything:
+                return await dismiss_all(client, service)
+            await dismissed(client, sequence)
+            return 1
+
+    count = asyncio.run(work())
+    say(f"{count} dismissed" if count else "there was none")

@@ -7,10 +7,11 @@ import typer
 
 from roadstead.cli.client import Client, connected
 from roadstead.cli.commands.read import KindArgument, ResourceArgument
+from roadstead.cli.context import is_uuid
 from roadstead.cli.describing import chain_lines, history_lines
 from roadstead.cli.kinds import has_project, stored_kind
 from roadstead.cli.output import Form, FormOption, console, emit, say
-from roadstead.cli.reading import find, is_uuid, message_of, status_of
+from roadstead.cli.reading import find, message_of, status_of
 from roadstead.subjects import NO_PROJECT
 
 LimitOption = Annotated[

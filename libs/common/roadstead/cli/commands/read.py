@@ -52,7 +52,12 @@ def get(
                 filters["identity"] = str((await find(client, "identity", identity))["metadata"]["id"])
             if network:
                 filters["network"] = str((await find(client, "network", network))["metadata"]["id"])
-            found = {k: await _listed(client, k, resource, filters, all_projects) for k in kinds}
+            if kind == "all":
+                found = await _everything(client, resource, filters, all_projects)
+            else:
+                found = {k: await _listed(client, k, resource, filters, all_projects) for k in kinds}
+            if not any(found.values()):
+                await refuse_unknown_region(client)
             _show(form, found, several=kind == "all")
 
     asyncio.run(work())
@@ -86,6 +91,33 @@ async def _listed(
     if all_projects:
         return await client.listing(kind, project=NO_PROJECT, allProjects=True, **filters)
     return await client.listing(kind, **filters)
+
+
+async def _everything(
+    client: Client, word: str, filters: Mapping[str, Any], all_projects: bool
+) -> dict[str, list[dict[str, Any]]]:
+    """All kinds, in the region of the context where there is one.  UserError when a word is given that nothing bears."""
+    found = {k: await _listed(client, k, "", filters, all_projects) for k in STORED}
+    if client.context.region:
+        found["region"] = [d for d in found["region"] if d["metadata"]["id"] == client.context.region]
+    if not word:
+        return found
+    named = {
+        kind: [d for d in items if word in (d["metadata"].get("name"), d["metadata"]["id"])]
+        for kind, items in found.items()
+    }
+    if not any(named.values()):
+        raise UserError(f"nothing here is named {word}; `roadstead get all` lists what there is")
+    return named
+
+
+async def refuse_unknown_region(client: Client) -> None:
+    """UserError when the region of the context is none that is registered: an empty list would look like an empty region."""
+    region = client.context.region
+    if region and not any(
+        d["metadata"]["id"] == region for d in await client.listing("region", allRegions=True)
+    ):
+        raise UserError(f"there is no region {region}; `roadstead region list` shows all")
 
 
 def _show(form: Form, found: Mapping[str, list[dict[str, Any]]], several: bool) -> None:

@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from roadstead.cli import chosen
+from roadstead.cli.context import is_uuid
 from roadstead.cli.failures import UserError
 from roadstead.cli.kinds import stored_kind
 from roadstead.cli.naming import hidden_identity, id_for
 from roadstead.cli.output import say
-from roadstead.cli.reading import is_uuid
 
 ids = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Ids that follow from names, and new ones."

@@ -47,13 +47,16 @@ def after_start(home: Home, cloud: str) -> Callable[[Context, Blueprint], Awaita
 
 async def run_quickstart(home: Home, cloud: str) -> None:
     """Register, apply, wait, and say what to try next.  UserError for what did not become provisioned."""
+    say(f"registering the cloud {cloud} as a region")
     context = load_context(Choice(str(home.context)))
     async with connected(context) as client:
         region = await register_cloud(client, home, cloud)
     context = replace(context, region=region, project=PROJECT, organization=ORGANIZATION)
     write_context(home.context, context)
     async with connected(context) as client:
+        say("waiting for what the region offers")
         await until_known(client, region, ("flavor", "image", "volumeclass", "externalnetwork"))
+        say(f"applying {example_path()}")
         done = await apply_documents(client, example(), Applying(wait=True, timeout=PROVISIONED_WITHIN))
         say_next({item.name: item.id for item in done if item.kind == "server"})
 
@@ -112,9 +115,10 @@ def example_path() -> Path:
 
 
 def say_next(servers: dict[str, str]) -> None:
-    """One line to go on with."""
+    """Commands to go on with, one a line."""
     name, ident = sorted(servers.items())[0]
     program = "roadstead" if shutil.which("roadstead") else sys.argv[0]
     words = ("get all", f"why server {name}", f"describe server {ident}", "watch server")
-    commands = " | ".join(f"{program} {each}" for each in words)
-    say(f"Everything is provisioned. Try next: {commands} (docs/guide.md goes on from here)", "bold green")
+    say("Everything is provisioned. Try next (docs/guide.md goes on from here):", "bold green")
+    for each in words:
+        say(f"  {program} {each}")

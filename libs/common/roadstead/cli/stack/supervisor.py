@@ -5,6 +5,7 @@ One loop polls everything a few times a second, so there is one place that knows
 """
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from roadstead.testing.server_process import ServerError
 
 POLL = 0.2
 BACK_OFF_FIRST, BACK_OFF_MAX = 1.0, 30.0
+QUIET_FOR = 5.0  # seconds after which a start that goes on says what it waits for
 CALM = 60.0  # seconds of running after which the back-off begins anew
 READY_WITHIN = 120.0
 END_WITHIN = 40.0  # a service drains its passes for 25 s
@@ -115,8 +117,12 @@ class Supervisor:
 
     async def _until_ready(self, parts: Sequence[_Watched]) -> None:
         deadline = self._now() + self.ready_within
+        told = self._now()
         while any(w.waiting for w in parts):
             await self._look()
+            if self._now() - told >= QUIET_FOR:
+                told = self._now()
+                await self._tell_late([w.part for w in parts if w.waiting])
             if self._now() > deadline:
                 late = next(w for w in parts if w.waiting)
                 why = await late.part.fault() or last_line(late.part.log)
@@ -124,6 +130,13 @@ class Supervisor:
                     f"{late.part.name} is not ready after {self.ready_within:g} s: {why}; see {late.part.log}"
                 )
             await asyncio.sleep(POLL / 2)
+
+    async def _tell_late(self, parts: Sequence[Part]) -> None:
+        if not parts:
+            return
+        why = await parts[0].fault()
+        names = ", ".join(part.name for part in parts)
+        self.say("step", f"still starting: {names}" + (f" ({parts[0].name}: {why})" if why else ""))
 
     async def _look(self) -> None:
         for watched in self._watched:
@@ -150,16 +163,19 @@ class Supervisor:
         if self._now() - watched.began > CALM:
             watched.back_off = BACK_OFF_FIRST
         status = watched.part.exit_status()
-        said = last_line(watched.part.log)
-        how = f"ended with status {status}" if status is not None else "ended"
+        # Whoever was killed had no time to say why; the last line of its log is about something else.
+        killed = status is not None and status < 0
+        said = "" if killed else last_line(watched.part.log)
+        how = _how_it_ended(status)
         state = watched.state
         state.state, state.pid, state.started, state.restarts = "restarting", 0, None, state.restarts + 1
-        state.note = said
+        state.note = f"{how}; last line of its log: {said}" if said else how
         watched.again_at = self._now() + watched.back_off
         watched.waiting = True
         self.say(
             "crash",
-            f"{watched.part.name:<13} {how}; again in {watched.back_off:g} s: {said} ({watched.part.log})",
+            f"{watched.part.name:<13} {how}; again in {watched.back_off:g} s"
+            + (f"; last line of {watched.part.log}: {said}" if said else f" ({watched.part.log})"),
         )
         watched.back_off = min(watched.back_off * 2, BACK_OFF_MAX)
 
@@ -197,3 +213,15 @@ class Supervisor:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+def _how_it_ended(status: int | None) -> str:
+    """ended with status 3, was killed by SIGKILL."""
+    if status is None:
+        return "ended"
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was killed by signal {-status}"
