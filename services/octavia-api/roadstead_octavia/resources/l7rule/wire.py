@@ -22,8 +22,8 @@ SINGLE = Body(
     {
         "type": choice(*TYPES, required=True),
         "compare_type": choice(*COMPARE_TYPES, required=True),
-        "key": text(),
-        "value": text(required=True),
+        "key": text(pattern=ONE_LINE),
+        "value": text(pattern=ONE_LINE, required=True),
         "invert": boolean(default=False),
         "admin_state_up": admin_state(default=True),
         "tags": tags(),

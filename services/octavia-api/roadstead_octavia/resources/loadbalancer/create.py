@@ -46,7 +46,7 @@ async def _created(call: Call, state: Attempt) -> Answer:
     if not project_id:
         raise invalid(NO_PROJECT)
     parts.policy.enforce(call, "loadbalancer:post", project_id)
-    if body.get("vip_sg_ids"):
+    if "vip_sg_ids" in body:
         parts.policy.enforce(call, "loadbalancer:post:vip_sg_ids", project_id)
     vip = await resolved(call, body, Lookups(call))
     choice = await chosen(call, body)

@@ -62,7 +62,7 @@ async def _require_vip_allowed(call: Call, tree: Tree) -> None:
     body, lookups, row = call.body, Lookups(call), tree.load_balancer
     vip = next(iter(tree.of("vip")), {})
     groups = body.get("vip_sg_ids")
-    if groups is not None:
+    if "vip_sg_ids" in body:
         call.parts.policy.enforce(call, "loadbalancer:put:vip_sg_ids", row["project_id"])
     if "vip_qos_policy_id" in body:
         await lookups.require_qos()
