@@ -79,6 +79,8 @@ class Yes:
         self.refused = set(refused)
         self.told: list[tuple[str, Sequence[Any]]] = []
         self.asked: list[str] = []
+        self.certificates: dict[str, dict[str, Any]] = {}
+        self.texts: dict[str, str] = {}
 
     async def check(self, provider: str, method: str, arguments: Sequence[Any], revision: int = 0) -> None:
         self.told.append((method, arguments))
@@ -88,6 +90,21 @@ class Yes:
     async def find(self, kind: str, identifier: str, **_: Any) -> Mapping[str, Any] | None:
         self.asked.append(identifier)
         return None if identifier in self.refused else {"id": identifier}
+
+    async def grant(self, reference: str, token: str | None) -> None:
+        if reference in self.refused:
+            raise refuse("CertificateRetrieval", ref=reference)
+
+    async def unreadable(self, references: Sequence[str], token: str | None) -> Sequence[str]:
+        return [one for one in references if one in self.refused]
+
+    async def secret(self, reference: str, token: str | None) -> str | None:
+        return self.texts.get(reference)
+
+    async def bundles(self, tls: str | None, sni: Sequence[str], token: str | None) -> Any:
+        if tls is not None and tls not in self.certificates:
+            raise refuse("CertificateRetrieval", ref=tls)
+        return (self.certificates[tls] if tls else None), [self.certificates.get(one, {}) for one in sni]
 
     def allows(self, call: Any, rule: str, project_id: str | None) -> bool:
         return rule not in self.refused
@@ -102,7 +119,7 @@ class World:
 
     def __init__(self, *rows: tuple[str, dict[str, Any]], options: Options = OPTIONS, **given: Any) -> None:
         own = [("load_balancer", a_row("load_balancer", id=LB, provider="noop", topology="SINGLE"))]
-        own.append(("vip", a_row("vip", load_balancer_id=LB, ip_address="192.0.2.5", octavia_owned=False)))
+        own.append(("vip", a_row("vip", load_balancer_id=LB, ip_address="198.0.2.5", octavia_owned=False)))
         held: dict[str, list[Row]] = {}
         for table, row in (*own, *rows):
             held.setdefault(table, []).append(row)
@@ -127,7 +144,7 @@ class World:
             database=self.database,  # type: ignore[arg-type]  # the part of it that operations of children use
             provider=self.yes,  # type: ignore[arg-type]  # nothing is asked that returns a value
             network=self.yes,  # type: ignore[arg-type]  # look-ups alone
-            keys=self.yes,  # type: ignore[arg-type]  # no reference is followed
+            keys=self.yes,
             policy=self.yes,
             dispatch=lambda asked, _tree, _revision: self.dispatched.append(asked),
         )

@@ -26,7 +26,7 @@ async def create(call: Call) -> Answer:
 async def _create(attempt: Attempt) -> Answer:
     call, values = attempt.call, attempt.call.body
     pool_id = values["pool_id"]
-    tree, pool_row = await below.found(call, pool.RESOURCE, pool_id, "healthmonitor:post")
+    tree, pool_row = await below.found(call, pool.RESOURCE, pool_id, "healthmonitor:post", deleted=True)
     rules.check_type(values["type"], call.options)
     if values["type"] is not None:
         rules.check_pool(values["type"], values["delay"], pool_row["protocol"], call.options)

@@ -93,6 +93,7 @@ async def update(call: Call) -> Answer:
 async def _update(attempt: Attempt) -> Answer:
     call, identifier = attempt.call, attempt.call.ids[0]
     tree, row, listener_row = await _found(call, "l7policy:put")
+    rules.check_given(call.body)
     values = rules.settled(put_values(RESOURCE, call.body, call.options), creating=False)
     check_redirect(tree, listener_row["protocol"], values.get("redirect_pool_id"))
     below.require_provider(call, tree)

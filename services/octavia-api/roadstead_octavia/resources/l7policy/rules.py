@@ -46,9 +46,13 @@ def settled(values: Values, *, creating: bool) -> dict[str, Any]:
         whole.update(action="REDIRECT_PREFIX", redirect_pool_id=None, redirect_url=None)
     if (url or prefix) and not whole.get("redirect_http_code"):
         whole["redirect_http_code"] = REDIRECT_CODE
-    if not whole:
-        raise wrong("Invalid update options")
     return whole
+
+
+def check_given(body: Values) -> None:
+    """400 for an update that says nothing."""
+    if not body:
+        raise wrong("Invalid update options")
 
 
 def _check_action(whole: dict[str, Any]) -> None:

@@ -1,13 +1,13 @@
 """Rules of L7 rules: pure, for single creations, graphs and updates alike."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roadstead_octavia.db.port import Insert, Write
 from roadstead_octavia.errors import ApiError, refuse
 from roadstead_octavia.resources.below import CREATING
-from roadstead_octavia.resources.l7rule.wire import SINGLE
+from roadstead_octavia.resources.l7rule.wire import COMPARE_TYPES, SINGLE
 from roadstead_octavia.wire.columns import new_row
 
 Values = Mapping[str, Any]
@@ -33,21 +33,19 @@ def invalid_rule(text: str) -> ApiError:
 
 def check(values: Values) -> None:
     """400 unless type, comparison, key and value go together.  values: the whole rule as it will be."""
-    kind, value = values.get("type"), values.get("value")
-    for name in ("type", "compare_type"):
-        if values.get(name) is None:
-            raise invalid_rule(f"L7 rule requires a {name}")
-    if kind in OF_CONNECTIONS:
+    kind = values.get("type")
+    if not values.get("value"):
+        raise invalid_rule("L7 rule type requires a value")
+    if kind in KEYED:
+        _check_keyed(values)
+    elif kind in KEYLESS:
+        _check_compared(values)
+    elif kind in OF_CONNECTIONS:
         _check_connection(values)
     elif kind == "SSL_DN_FIELD":
         _check_name(values)
     else:
-        if not value:
-            raise invalid_rule("L7 rule type requires a value")
-        if kind in KEYED:
-            _check_keyed(values)
-        else:
-            _check_compared(values)
+        raise invalid_rule("invalid rule type")
 
 
 def _check_keyed(values: Values) -> None:
@@ -56,7 +54,7 @@ def _check_keyed(values: Values) -> None:
         raise invalid_rule("L7 rule type requires a key")
     if not HEADER_NAME.fullmatch(key):
         raise unfit("Invalid characters in key")
-    if values["compare_type"] == "REGEX":
+    if _is_regex(values, COMPARE_TYPES):
         _check_regex(value)
     elif kind == "HEADER":
         if not HEADER_VALUE.fullmatch(value) and not QUOTED_VALUE.fullmatch(value):
@@ -66,19 +64,23 @@ def _check_keyed(values: Values) -> None:
 
 
 def _check_compared(values: Values) -> None:
-    kind, compared, value = values["type"], values["compare_type"], values["value"]
-    if kind == "FILE_TYPE" and compared not in ("REGEX", "EQUAL_TO"):
-        raise invalid_rule("invalid comparison type for rule type")
-    if compared == "REGEX":
+    value = values["value"]
+    if _is_regex(values, ("REGEX", "EQUAL_TO") if values["type"] == "FILE_TYPE" else COMPARE_TYPES):
         _check_regex(value)
     elif not HEADER_VALUE.fullmatch(value) and not QUOTED_VALUE.fullmatch(value):
         raise unfit("Invalid characters in comparison value")
 
 
+def _is_regex(values: Values, allowed: Sequence[str]) -> bool:
+    """400 for a comparison that the type does not have."""
+    compared = values.get("compare_type")
+    if compared not in allowed:
+        raise invalid_rule("invalid comparison type for rule type")
+    return compared == "REGEX"
+
+
 def _check_connection(values: Values) -> None:
-    kind, value = values["type"], values.get("value")
-    if not value:
-        raise invalid_rule("L7 rule type requires a value")
+    kind, value = values["type"], values["value"]
     if values.get("key"):
         raise invalid_rule(f'L7rule type {kind} does not use the "key" field.')
     if kind == "SSL_CONN_HAS_CERT":
@@ -86,7 +88,7 @@ def _check_connection(values: Values) -> None:
             raise invalid_rule(f"L7rule value {value} is not a boolean True string.")
     elif not _is_number(value):
         raise invalid_rule(f"L7rule type {kind} needs a int value, which is >= 0")
-    if values["compare_type"] != "EQUAL_TO":
+    if values.get("compare_type") != "EQUAL_TO":
         raise invalid_rule(f"L7rule type {kind} only supports the EQUAL_TO compare type.")
 
 
@@ -98,10 +100,10 @@ def _is_number(text: str) -> bool:
 
 
 def _check_name(values: Values) -> None:
-    key, value = values.get("key"), values.get("value")
-    if values["compare_type"] == "REGEX" and value:
-        _check_regex(value)
-    if not key or not value:
+    key = values.get("key")
+    if values.get("compare_type") == "REGEX":
+        _check_regex(values["value"])
+    if not key:
         raise invalid_rule("L7rule type SSL_DN_FIELD needs to specify a key and a value.")
     if not NAME_FIELD.fullmatch(key):
         raise invalid_rule("Invalid L7rule distinguished name field.")
@@ -122,7 +124,7 @@ def without_key(values: Values) -> dict[str, Any]:
 def rows(values: Values, *, identifier: str, policy_id: str, project_id: str) -> list[Write]:
     """The rows of a new rule."""
     row: dict[str, Any] = {
-        **new_row(SINGLE, without_key(values)),
+        **new_row(SINGLE, values),
         "id": identifier,
         "l7policy_id": policy_id,
         "project_id": project_id,

@@ -32,7 +32,7 @@ async def create(call: Call) -> Answer:
 
 async def _create(attempt: Attempt) -> Answer:
     call, values, pool_id = attempt.call, attempt.call.body, attempt.call.ids[0]
-    tree, pool_row = await below.found(call, pool.RESOURCE, pool_id, "member:post")
+    tree, pool_row = await below.found(call, pool.RESOURCE, pool_id, "member:post", deleted=True)
     rules.check_address(values["address"], call.options)
     await check_subnets(call, [values])
     below.require_provider(call, tree)
@@ -163,7 +163,7 @@ async def _batch(attempt: Attempt) -> Answer:
     call, pool_id = attempt.call, attempt.call.ids[0]
     wanted = call.body["members"]
     additive = any(name == "additive_only" and text.lower() in TRUE for name, text in call.query)
-    tree, pool_row = await below.found(call, pool.RESOURCE, pool_id, "member:post")
+    tree, pool_row = await below.found(call, pool.RESOURCE, pool_id, "member:post", deleted=True)
     project_id = pool_row["project_id"]
     for action in ("put",) if additive else ("put", "delete"):
         call.parts.policy.enforce(call, f"member:{action}", project_id)
