@@ -57,6 +57,7 @@ class Streams:
                 service=service.name,
                 epochs=self._epochs.get(consumer.stream),
                 in_hand=in_hand,
+                lane=lane_of,
             )
             for consumer in self._consumers
         ]
@@ -198,6 +199,12 @@ class Streams:
                     meters.put("roadstead_consumer_unacknowledged", held.num_ack_pending or 0, consumer=name)
             except (NatsError, NotFoundError, TimeoutError, OSError) as error:
                 log.info("no figures this time", error=str(error) or type(error).__name__)
+
+
+def lane_of(delivery: Delivery) -> str:
+    """Messages about one id are handled in order, whatever region and project they name: the first one is to have it."""
+    tokens = delivery.subject.split(".")
+    return ".".join(tokens[3:]) if len(tokens) == 5 else delivery.subject
 
 
 def _paced(consumer: ConsumerSettings, pace: float) -> ConsumerSettings:

@@ -13,18 +13,12 @@ from roadstead.clock import parse_time
 from roadstead.events import dump
 from roadstead.reconcile.decision import STEADY_CODES, Code, Done, Outcome, Park, Retry, Yield
 from roadstead.reconcile.drive import Decided
-from roadstead.reconcile.ingest import accept
 from roadstead.reconcile.kind import Kind, Publication
 from roadstead.reconcile.rules import holds, published, trace_of
 from roadstead.reconcile.status import available, conditions_of, merged
+from roadstead.reconcile.tombstone import tombstone
 from roadstead.store.api import Change, HistoryEntry, Lease, Outgoing, Row
-from roadstead.subjects import (
-    acted_subject,
-    credential_subject,
-    decided_subject,
-    spec_subject,
-    status_subject,
-)
+from roadstead.subjects import acted_subject, decided_subject, spec_subject
 
 
 @dataclass(frozen=True)
@@ -68,7 +62,7 @@ def finish(row: Row | None, now: datetime, *, kind: Kind[Any, Any, Any], end: Fi
     row = _with_history(row, now, end, history, outgoing)
     gone = row.deleting and isinstance(end.outcome, Done) and row.generation == end.generation
     if gone:
-        return _tombstone(row, now, kind, outgoing, history)
+        return tombstone(row, now, kind, outgoing, history)
     status = _status(row, now, end)
     moved = row.work.wake_seq != end.lease.wake_seq
     before = _failures(row, end.outcome)
@@ -193,35 +187,3 @@ def _with_history(
         intents=tuple(still_open[-8:]),
         written_at=now if wrote else row.written_at,
     )
-
-
-def _tombstone(
-    row: Row, now: datetime, kind: Kind[Any, Any, Any], outgoing: list[Outgoing], history: list[HistoryEntry]
-) -> Change:
-    """Absence is proved: the row stays as a tombstone, the subjects are purged, and a newer spec starts its next life."""
-    status = available(row.status, "Deprovisioned", "", Code.NONE, now)
-    tomb = replace(
-        row,
-        gone_at=now,
-        next_spec=None,
-        status={**status, "observedGeneration": row.generation},
-        references={},
-        record=None,
-        intents=(),
-        work=replace(row.work, due_at=None, lease_owner=None, lease_until=None),
-    )
-    tomb, out = published(tomb, **trace_of(row.work.cause))
-    outgoing.append(out)
-    outgoing.append(Outgoing(spec_subject(row.key), b"", {"stream": "SPEC"}, purge_to=row.sequence))
-    outgoing.append(Outgoing(status_subject(row.key), b"", {"stream": "STATUS", "keep": "1"}, purge_to=0))
-    if kind.publishes_record:
-        subject = credential_subject(row.key.region, row.key.id)
-        outgoing.append(Outgoing(subject, b"", {"stream": "CREDENTIAL"}, purge_to=0))
-    if row.next_spec is not None:
-        kept = row.next_spec
-        epoch, sequence = kept["position"]
-        born = accept(
-            tomb, now, kind, row.key, dict(kept["metadata"]), kept["spec"], (epoch, sequence), kept["cause"]
-        )
-        return replace(born, outgoing=[*outgoing, *born.outgoing], history=history, result=born.row)
-    return Change(tomb, outgoing, history, result=tomb)

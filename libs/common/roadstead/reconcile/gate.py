@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from roadstead.reconcile.accepting import network_of
 from roadstead.reconcile.decision import Code, Outcome, Retry, Yield
-from roadstead.reconcile.ingest import network_of
 from roadstead.reconcile.kind import Need, Publication
 from roadstead.reconcile.views import Directory, RequestFailed, Requests, StatusView
 from roadstead.store.api import Row

@@ -16,8 +16,9 @@ from roadstead.clock import parse_time
 from roadstead.cloud.credentials import Keyring
 from roadstead.events import ObservedMessage, Refusal, read_json, read_spec
 from roadstead.reconcile import rules
+from roadstead.reconcile.accepting import Ingested, IngestResult
 from roadstead.reconcile.gate import view_of
-from roadstead.reconcile.ingest import Ingested, IngestResult, ingest, refuse_unread
+from roadstead.reconcile.ingest import ingest, refuse_unread
 from roadstead.reconcile.kind import Kind, Problem
 from roadstead.reconcile.owed import Owed
 from roadstead.reconcile.past import superseding

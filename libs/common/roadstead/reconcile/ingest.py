@@ -5,42 +5,24 @@ is remembered, so that no order of arrival brings back what was deleted or loses
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from pydantic import ValidationError
 
-from roadstead.events import SpecMessage, canonical, dump
-from roadstead.reconcile.decision import Code
+from roadstead.events import SpecMessage, canonical
+from roadstead.reconcile.accepting import Ingested, IngestResult, accept
 from roadstead.reconcile.kind import Kind, Metadata, Problem
+from roadstead.reconcile.ownership import owner_of, taken, taken_over
 from roadstead.reconcile.rules import published, resource_of, trace_of, wake
-from roadstead.reconcile.status import available, with_condition
-from roadstead.store.api import Change, Outgoing, Row, Work
-from roadstead.subjects import Key, spec_subject
+from roadstead.reconcile.status import with_condition
+from roadstead.store.api import Change, Row
+from roadstead.subjects import Key
+
+__all__ = ["IngestResult", "Ingested", "check", "ingest", "refuse_unread", "unknown_fields"]
 
 METADATA_KNOWN = set(Metadata.model_fields) | {"id", "creationTime", "fixedFields"}
-
-
-class Ingested(StrEnum):
-    """What became of a spec message."""
-
-    ACCEPTED = "accepted"
-    UNCHANGED = "unchanged"
-    OLDER = "older"
-    REFUSED = "refused"
-    DELETING = "deleting"
-    ABSENT = "absent"  # a delete for what is not (any more); remembered, so that older events cannot make it
-    NEXT_LIFE = "next_life"  # kept until the deletion in progress is proved
-
-
-@dataclass(frozen=True)
-class IngestResult:
-    what: Ingested
-    generation: int = 0
-    problems: tuple[Problem, ...] = ()
-    row: Row | None = None
 
 
 def check(
@@ -180,9 +162,15 @@ def ingest(
     cause: Mapping[str, Any],
 ) -> Change:
     """A spec or delete message at `position` (epoch, sequence) meets the row."""
-    if row is not None and (row.key.region, row.key.project) != (key.region, key.project):
-        problem = Problem("ID_TAKEN", "id", "this id exists under another project or region", 403)
-        return Change(result=IngestResult(Ingested.REFUSED, problems=(problem,)))
+    if row is not None and owner_of(row) != (key.region, key.project):
+        problems, metadata, _ = ([taken(row)], {}, []) if message.delete else check(kind, key, message, None)
+        kept = {
+            "metadata": metadata,
+            "spec": dict(message.spec),
+            "position": list(position),
+            "cause": dict(cause),
+        }
+        return taken_over(row, now, kind, key, kept, problems)
     if _overtaken(row, message, position):
         assert row is not None
         return _late_delete(row, now, message, cause)
@@ -201,6 +189,7 @@ def ingest(
             "spec": dict(message.spec),
             "position": list(position),
             "cause": dict(cause),
+            **({"key": str(key)} if key != row.key else {}),
         }
         return Change(
             replace(row, next_spec=kept), result=IngestResult(Ingested.NEXT_LIFE, row.generation, row=row)
@@ -264,9 +253,8 @@ def _ingest_delete(
         tomb, out = published(tomb)
         return Change(tomb, [out], result=IngestResult(Ingested.ABSENT, tomb.generation, row=tomb))
     if row.deleting:
-        again = replace(
-            row, epoch=epoch, sequence=sequence, cascade=row.cascade or message.cascade, next_spec=None
-        )
+        cascade = row.cascade or (message.cascade and key == row.key)
+        again = replace(row, epoch=epoch, sequence=sequence, cascade=cascade, next_spec=None)
         if again.cascade != row.cascade:
             again = wake(again, now, cause)
         return Change(again, result=IngestResult(Ingested.DELETING, row.generation, row=again))
@@ -309,95 +297,3 @@ def refuse_unread(row: Row | None, now: datetime, key: Key, problem: Problem) ->
     if row is not None and (row.key.region, row.key.project) != (key.region, key.project):
         return Change()
     return _refuse(row, now, key, [problem], (0, 0))
-
-
-def accept(
-    row: Row | None,
-    now: datetime,
-    kind: Kind[Any, Any, Any],
-    key: Key,
-    metadata: dict[str, Any],
-    spec: Mapping[str, Any],
-    position: tuple[int, int],
-    cause: Mapping[str, Any],
-    warnings: Sequence[str] = (),
-) -> Change:
-    epoch, sequence = position
-    parsed = Metadata.model_validate(metadata)
-    admission = kind.admit(key, parsed, kind.spec.model_validate(spec))
-    metadata = {**metadata, **admission.metadata}
-    new_life = row is None or row.gone_at is not None or row.generation == 0
-    generation = 1 if row is None else row.generation + 1
-    text = "; ".join(warnings)
-    if new_life:
-        base = Row(
-            key=key,
-            identity=group_of(key, metadata, spec),
-            metadata=metadata,
-            spec=dict(spec),
-            generation=generation,
-            incarnation=row.incarnation + 1 if row is not None and row.gone_at is not None else 1,
-            epoch=epoch,
-            sequence=sequence,
-            born_epoch=epoch,
-            born_sequence=sequence,
-            warnings=tuple(warnings),
-            resource_version=row.resource_version if row is not None else 0,
-            record_version=row.record_version if row is not None else 0,
-            consumers=row.consumers if row is not None and row.gone_at is None else (),
-            created_at=now,
-            work=row.work if row is not None else Work(),
-        )
-        status = available({}, "Provisioning", "", Code.NONE, now)
-        if row is not None and row.gone_at is None and row.status:
-            status = {**row.status, **status}
-            status.pop("refusal", None)
-    else:
-        assert row is not None
-        same = canonical(spec) == canonical(row.spec)
-        base = replace(
-            row,
-            metadata=metadata,
-            spec=dict(spec),
-            generation=row.generation if same else generation,
-            failures=row.failures if same else 0,
-            epoch=epoch,
-            sequence=sequence,
-            warnings=tuple(warnings),
-            refusal=(),
-        )
-        status = {k: v for k, v in row.status.items() if k != "refusal"}
-    base = replace(base, status=with_condition(status, "Accepted", "True", "Accepted", text, now))
-    outgoing = [Outgoing(spec_subject(p.key), dump(p.body), trace_of(cause)) for p in admission.publish]
-    if not new_life and row is not None and base.generation == row.generation:
-        if canonical(base.status) == canonical(row.status) and canonical(base.metadata) == canonical(
-            row.metadata
-        ):
-            return Change(base, result=IngestResult(Ingested.UNCHANGED, base.generation, row=base))
-        base, out = published(base, **trace_of(cause))
-        return Change(
-            base, [*outgoing, out], result=IngestResult(Ingested.UNCHANGED, base.generation, row=base)
-        )
-    base, out = published(wake(base, now, cause), **trace_of(cause))
-    return Change(base, [*outgoing, out], result=IngestResult(Ingested.ACCEPTED, base.generation, row=base))
-
-
-def group_of(key: Key, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
-    """The fair-share group: identity, else network, else the resource itself."""
-    if metadata.get("identityId"):
-        return str(metadata["identityId"])
-    network = network_of(metadata, spec)
-    return network or key.id
-
-
-def network_of(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
-    """The network a resource hangs on, wherever its kind says so."""
-    if metadata.get("networkId"):
-        return str(metadata["networkId"])
-    if isinstance(spec.get("networkID"), str):
-        return str(spec["networkID"])
-    networks = spec.get("networks")
-    if isinstance(networks, list) and networks and isinstance(networks[0], Mapping):
-        value = networks[0].get("id")
-        return str(value) if value else None
-    return None

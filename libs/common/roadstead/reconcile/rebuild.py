@@ -13,7 +13,7 @@ from typing import Any
 
 from roadstead.clock import parse_time
 from roadstead.events import dump
-from roadstead.reconcile.ingest import group_of
+from roadstead.reconcile.accepting import group_of
 from roadstead.reconcile.rules import published
 from roadstead.store.api import Change, Row, Work
 from roadstead.subjects import NO_PROJECT, Key, parse_key

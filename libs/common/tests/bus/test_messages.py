@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 from typing import Any
 
 import pytest
@@ -320,3 +321,35 @@ async def test_the_trace_of_a_publisher_reaches_row_and_status(rig: Rig, person:
 
     message = await eventually(status)
     assert trace in message.headers["traceparent"]
+
+
+async def test_an_id_in_two_projects_is_the_first_message_s(rig: Rig, person: Client) -> None:
+    """GIVEN pairs of specs of one id in two projects, and a store that takes any time WHEN they are handled
+    THEN each id belongs to the message that stands first in the stream, and every loser has its one dead letter."""
+    chance = random.Random(74)
+
+    async def late(operation: str, after: bool) -> None:
+        if operation == "change" and not after:
+            await asyncio.sleep(chance.random() * 0.05)
+
+    rig.store.edge = late
+    js = person.jetstream()
+    idents = [new_id() for _ in range(10)]
+    for ident in idents:
+        await js.publish(subject_of(ident), spec_body("green"))
+        await js.publish(
+            subject_of(ident).replace(PROJECT, "project-b"), spec_body("red", projectId="project-b")
+        )
+
+    async def settled() -> bool:
+        return len(await dead_letters(person)) >= len(idents)
+
+    await eventually(settled, what="a dead letter for every loser")
+    for ident in idents:
+        row = await rig.row(ident)
+        assert (row.key.project, row.spec["colour"], row.gone_at) == (PROJECT, "green", None)
+    letters = await dead_letters(person)
+    assert sorted(subject for subject, *_ in letters) == sorted(
+        f"dlq.volumes.{REGION}.project-b.volume.{ident}" for ident in idents
+    )
+    assert {headers["Roadstead-Reason"] for _, headers, _ in letters} == {"ID_TAKEN"}

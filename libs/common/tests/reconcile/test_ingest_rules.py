@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from roadstead.events import Refusal, read_spec
 from roadstead.reconcile import ingest as rules
-from roadstead.reconcile.ingest import Ingested, IngestResult
+from roadstead.reconcile.accepting import Ingested, IngestResult
 from roadstead.reconcile.status import conditions_of
 from roadstead.store.api import Row
 from roadstead.subjects import Key
