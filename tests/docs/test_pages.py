@@ -11,6 +11,7 @@ import typer.main
 
 from roadstead.cli.main import app, hoisted
 from roadstead.region import RegionSpec
+from roadstead.subjects import LATER
 from tests.docs.reading import DOCS, OPERATIONS, PAGES, ROOT, blocks, section
 
 LANGUAGES = ("console", "sh", "bash", "")
@@ -153,3 +154,17 @@ def test_the_workspaces_version_has_a_release_note() -> None:
     heads = re.findall(r"^## (.*)$", (DOCS / "releases.md").read_text(), re.MULTILINE)
     assert heads[0] == version("roadstead")
     assert f'version = "{heads[0]}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_the_document_of_the_bus_speaks_of_served_kinds_only() -> None:
+    document = json.loads((ROOT / "docs" / "asyncapi.json").read_text())
+    tokens = {token for channel in document["channels"].values() for token in channel["address"].split(".")}
+    assert tokens & set(LATER) <= {"image"}, "the inventory of images is asked for by that name"
+    taken = {channel["address"] for channel in document["channels"].values()}
+    assert not [
+        address
+        for address in taken
+        for kind in LATER
+        if address.startswith(("spec.", "observed.")) and f".{kind}." in address
+    ]
+    assert "spec.*.*.server.*" in taken

@@ -24,7 +24,7 @@ from roadstead.events import Refusal, dump, read_json
 from roadstead.reconcile.handlers import PublishFailed, error_reply
 from roadstead.reconcile.kind import Kind
 from roadstead.store.api import StoreUnavailable
-from roadstead.subjects import ConsumerSettings, consumers_of
+from roadstead.subjects import LATER, ConsumerSettings, consumers_of
 
 log = structlog.get_logger("roadstead.requests")
 
@@ -157,6 +157,8 @@ def declare_streams(broker: NatsBroker, service: Service, kinds: Mapping[str, Ki
 
     for consumer in consumers_of(service.name):
         for subject in consumer.subjects:
+            if subject.split(".")[3:4] and subject.split(".")[3] in LATER:
+                continue  # it is read only to say so to whoever publishes there
             broker.subscriber(
                 subject,
                 stream=consumer.stream,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from roadstead.cli.failures import UserError
-from roadstead.subjects import KINDS, PLURALS
+from roadstead.subjects import KINDS, LATER, PLURALS
 
 INVENTORIES = ("flavor", "image", "volumeclass", "externalnetwork")
 SHORT = {
@@ -32,8 +32,7 @@ ORDER = (
     "loadbalancer",
     "image",
 )
-# Kinds of these two names come with a later release; what is asked about them is answered by nobody yet.
-STORED = tuple(kind for kind in ORDER if kind not in ("image", "sshcertificateauthority"))
+STORED = tuple(kind for kind in ORDER if kind not in LATER)
 _WORDS = (
     {plural: kind for kind, plural in PLURALS.items()} | SHORT | {kind: kind for kind in KINDS + INVENTORIES}
 )
