@@ -27,6 +27,8 @@ log = structlog.get_logger("roadstead.bus")
 
 FAILURES_MAX = 5
 DELAY_MAX = 30.0
+OF_ACK_WAIT = 0.8  # of the time until the broker gives a message to somebody else
+LIMIT_MIN = 10.0  # however fast the pace: a busy machine is no stuck handler
 REMEMBERED = 10_000
 HEADERS_MAX = 32 * 1024  # room for them beside the body, in what the broker takes
 
@@ -65,6 +67,8 @@ class Durable:
     handle: (message, its epoch) -> None when done, or why it is refused; it raises for trouble that may pass.
     healthy: whether database and broker are well right now.  epochs None: positions play no part (observations).
     lane: messages with the same one are handled in order; the subject unless given.
+    limit: seconds after which a handler is ended, as if it had failed; by default less than the contract's ack_wait of 30 s, so
+    that no message is in two hands.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class Durable:
         epochs: Epochs | None = None,
         in_hand: int = 64,
         lane: Callable[[Delivery], str] = lambda delivery: delivery.subject,
+        limit: float | None = None,
     ) -> None:
         self._bus = bus
         self._lane_of = lane
@@ -86,6 +91,7 @@ class Durable:
         self._healthy = healthy
         self._service = service
         self._epochs = epochs
+        self.limit = max(LIMIT_MIN, settings.ack_wait * OF_ACK_WAIT) if limit is None else limit
         self.room = Room(in_hand)
         self._lanes: dict[str, deque[Arrived]] = {}
         self._held: Bounded[str, tuple[int, float]] = Bounded()
@@ -163,7 +169,8 @@ class Durable:
         with self._bus.tracing.span(f"process {name}", carrier, kind=SpanKind.CONSUMER) as span:
             span.set_attribute("messaging.nats.sequence", delivery.sequence)
             try:
-                letter = await self._handle(delivery, arrived.epoch)
+                async with asyncio.timeout(self.limit):
+                    letter = await self._handle(delivery, arrived.epoch)
                 if letter is not None:
                     await self.put_aside(letter, arrived)
             except Exception as error:  # noqa: BLE001 - whatever it is, the message is delivered again; _failed logs it

@@ -86,6 +86,49 @@ async def test_after_five_failures_in_health_a_message_is_quarantined_and_later_
     await eventually(served)
 
 
+async def test_oc_37_a_handler_that_never_returns_is_ended_and_its_message_put_aside(
+    rig: Rig, person: Client, monkeypatch: pytest.MonkeyPatch, quick: None
+) -> None:
+    """GIVEN a handler that hangs for one message for ever WHEN it and others arrive THEN ours is the limit that ends it, well before
+    the broker's; after five tries it is quarantined, nobody had it twice at a time, and all behind it is served."""
+    stuck, behind = new_id(), [new_id() for _ in range(5)]
+    at_once = most = tries = 0
+    real = rig.store.change
+
+    async def change(key: Any, rule: Any) -> Any:
+        nonlocal at_once, most, tries
+        if key.id != stuck or tries >= 5:
+            return await real(key, rule)
+        tries += 1
+        at_once += 1
+        most = max(most, at_once)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            at_once -= 1
+
+    monkeypatch.setattr(rig.store, "change", change)
+    for consumer in rig.streams.durables:
+        assert consumer.limit < consumer.settings.ack_wait
+        consumer.limit = 0.2
+    js = person.jetstream()
+    await js.publish(subject_of(stuck), spec_body("red"))
+    for ident in behind:
+        await js.publish(subject_of(ident), spec_body("green"))
+    await js.publish(subject_of(stuck), spec_body("blue"))
+    [(subject, headers, body)] = await eventually(lambda: dead_letters(person), what="a dead letter")
+    assert subject.endswith(stuck)
+    assert (headers["Roadstead-Reason"], body) == ("QUARANTINED", spec_body("red"))
+    assert "TimeoutError" in headers["Roadstead-Message"]
+    assert (tries, most) == (5, 1)
+    assert [await rig.colour(ident) for ident in behind] == ["green"] * 5
+
+    async def next_one_served() -> bool:
+        return await rig.colour(stuck) == "blue"
+
+    await eventually(next_one_served, what="the next message about the same resource")
+
+
 @pytest.mark.parametrize("error", [StoreUnavailable("gone"), OSError("gone"), RuntimeError("gone")])
 async def test_an_outage_of_the_database_never_becomes_quarantine(
     rig: Rig, person: Client, monkeypatch: pytest.MonkeyPatch, quick: None, error: Exception
