@@ -1,7 +1,10 @@
-"""The rule about objects under change explains that refusal and nothing else."""
+"""The rules about what is refused below a load balancer explain those refusals and nothing else."""
 
 import copy
+import json
 from typing import Any
+
+import pytest
 
 from .departures import explain
 
@@ -47,3 +50,54 @@ def test_a_refusal_that_writes_all_the_same_is_not_explained() -> None:
 
 def test_what_the_original_refused_too_is_compared() -> None:
     assert explained(a_line("PUT", PATH, 400, REFUSED)) is None
+
+
+def a_refused(method: str, path: str, body: Any, text: str, status: int, was: int = 201) -> Any:
+    ours = {"faultcode": "Client", "faultstring": text, "debuginfo": None}
+    line = a_line(method, path, was, ours)
+    line["actual"]["status"] = status
+    line["request"]["body"] = json.dumps(body)
+    return line
+
+
+POOLS, BATCH = "/v2/lbaas/pools", "/v2/lbaas/pools/1/members"
+FIT = "Validation failure: The pool protocol 'HTTP' is invalid while the listener protocol is 'UDP'."
+VERSIONS = "Validation failure: Invalid TLS versions: x"
+SUBNET = "Validation failure: The subnet of member 7 cannot be changed."
+TAKEN = "Another member on this pool is already using ip fe80:0::1 on protocol_port 80"
+
+
+@pytest.mark.parametrize(
+    ("identifier", "method", "path", "body", "text", "status"),
+    [
+        ("pool-own-listener", "POST", POOLS, {"pool": {"listener_id": "2"}}, "Listener 2 not found.", 404),
+        ("pool-fits-listener", "POST", POOLS, {"pool": {"protocol": "HTTP"}}, FIT, 400),
+        (
+            "pool-that-goes",
+            "PUT",
+            "/v2/lbaas/listeners/1",
+            {"listener": {"default_pool_id": "3"}},
+            "Pool 3 not found.",
+            404,
+        ),
+        (
+            "deleted-listener",
+            "POST",
+            "/v2/lbaas/l7policies",
+            {"l7policy": {"listener_id": "2"}},
+            "Listener 2 not found.",
+            404,
+        ),
+        ("tls-always-checked", "POST", POOLS, {"pool": {"tls_versions": ["x"]}}, VERSIONS, 400),
+        ("member-subnet-fixed", "PUT", BATCH, {"members": [{}, {"subnet_id": "5"}]}, SUBNET, 400),
+        ("member-canonical-address", "POST", BATCH, {"member": {"address": "fe80:0::1"}}, TAKEN, 409),
+    ],
+)
+def test_what_the_original_carries_out_and_we_refuse(
+    identifier: str, method: str, path: str, body: Any, text: str, status: int
+) -> None:
+    assert explained(a_refused(method, path, body, text, status)) == [identifier]
+    assert explained(a_refused(method, path, {"x": {"name": "a"}}, text, status)) is None
+    assert explained(a_refused(method, path, body, f"{text} And more.", status)) is None
+    assert explained(a_refused(method, path, body, text, 418)) is None
+    assert explained(a_refused(method, path, body, text, status, was=403)) is None

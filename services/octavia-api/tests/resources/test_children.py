@@ -249,7 +249,39 @@ async def test_c_04_a_rule_is_found_in_its_own_policy_alone() -> None:
         assert (await world.refusal(operation, body, "policy-2", RULE)).status == 404
 
 
-async def test_a_19_a_listener_that_shows_metrics_over_tls_has_the_standard_versions() -> None:
+TLS = {"protocol": "TERMINATED_HTTPS", "default_tls_container_ref": "own", "sni_container_refs": ["b", "a"]}
+
+
+async def test_a_provider_gets_the_certificates_of_a_new_listener_with_those_for_sni() -> None:
+    world = a_world()
+    world.yes.certificates = {name: {"id": name} for name in ("own", "a", "b")}
+    await world.do(listener.create, {**NEW_LISTENER, **TLS})
+    ((_, (told,)),) = world.yes.told
+    assert told["default_tls_container_data"] == {"id": "own"}
+    assert [data["id"] for data in told["sni_container_data"]] == told["sni_container_refs"]
+    (made,) = inserted(world, "listener")
+    assert made["tls_versions"] == ",".join(OPTIONS.default_listener_tls_versions)
+
+
+async def test_a_certificate_that_cannot_be_read_stops_a_change_and_no_deletion() -> None:
+    world = a_world()
+    world.yes.refused.add("b")
+    refusal = await world.refusal(listener.create, {**NEW_LISTENER, **TLS})
+    assert refusal.text == "Could not retrieve certificate: ['b']"
+    tls = a_listener(protocol="TERMINATED_HTTPS", tls_certificate_id="gone")
+    assert (await World(tls).refusal(listener.update, {"name": "a"}, LISTENER)).status == 400
+    assert (await World(tls).do(listener.delete, None, LISTENER)).status == 204
+
+
+async def test_a_19_a_new_metrics_listener_with_certificates_has_the_standard_settings() -> None:
+    world = World(options=replace(OPTIONS, minimum_tls_version="TLSv1.2"))
+    world.yes.certificates = {name: {"id": name} for name in ("own", "a", "b")}
+    await world.do(listener.create, {**NEW_LISTENER, **TLS, "protocol": "PROMETHEUS"})
+    (made,) = inserted(world, "listener")
+    assert made["tls_versions"] == "TLSv1.2,TLSv1.3"
+
+
+async def test_a_19_null_gives_the_standard_versions_back_under_a_minimum() -> None:
     options = replace(OPTIONS, minimum_tls_version="TLSv1.2")
     world = World(a_listener(protocol="TERMINATED_HTTPS", tls_versions="TLSv1.3"), options=options)
     answer = await world.do(listener.update, {"tls_versions": None}, LISTENER)
