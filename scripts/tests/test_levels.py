@@ -28,14 +28,6 @@ def test_the_cloud_runs_as_root_on_debian_alone(
     assert given is None if reason is None else reason in str(given)
 
 
-def test_recordings_are_looked_for_beside_the_tree_or_where_it_is_said(tmp_path: Path) -> None:
-    root = tmp_path / "tree"
-    assert "ROADSTEAD_SHARED" in str(levels.needs_recordings(machine(root)))
-    (tmp_path / "shared").mkdir()
-    assert levels.needs_recordings(machine(root)) is None
-    assert levels.needs_recordings(machine(root, ROADSTEAD_SHARED=str(tmp_path / "gone"))) is not None
-
-
 def test_a_level_without_its_folder_does_not_exist_yet(tmp_path: Path) -> None:
     level = Level("ovn", timeout=1, home="tests/ovn")
     assert not levels.in_tree(level, tmp_path)
