@@ -132,7 +132,9 @@ def problems_of(error: ValidationError, prefix: str) -> list[Problem]:
     found = []
     for item in error.errors(include_input=False, include_url=False, include_context=False):
         where = ".".join([prefix, *(str(part) for part in item["loc"])])
-        found.append(Problem("INVALID_FIELD", where, f"{where}: {item['msg']}", 400))
+        found.append(
+            Problem("INVALID_FIELD", where, f"{where}: {item['msg'].removeprefix('Value error, ')}", 400)
+        )
     return found
 
 

@@ -313,3 +313,19 @@ def test_a_list_is_told_to_be_an_object_and_nothing_about_fields() -> None:
     refusal = read_spec(b"[]")
     assert isinstance(refusal, Refusal)
     assert refusal.message == "the message must be a JSON object"
+
+
+def test_the_words_of_a_rule_stand_without_those_of_the_library_that_ran_it() -> None:
+    from pydantic import BaseModel, ValidationError, field_validator
+
+    class Tin(BaseModel):
+        size: int
+
+        @field_validator("size")
+        @classmethod
+        def _fits(cls, value: int) -> int:
+            raise ValueError("must fit the shelf")
+
+    with pytest.raises(ValidationError) as caught:
+        Tin(size=3)
+    assert [p.message for p in rules.problems_of(caught.value, "spec")] == ["spec.size: must fit the shelf"]
