@@ -98,6 +98,6 @@ def test_what_the_original_carries_out_and_we_refuse(
 ) -> None:
     assert explained(a_refused(method, path, body, text, status)) == [identifier]
     assert explained(a_refused(method, path, {"x": {"name": "a"}}, text, status)) is None
-    assert explained(a_refused(method, path, body, f"{text} And more.", status)) is None
+    assert explained(a_refused(method, path, body, f"More than {text}", status)) is None
     assert explained(a_refused(method, path, body, text, 418)) is None
     assert explained(a_refused(method, path, body, text, status, was=403)) is None
