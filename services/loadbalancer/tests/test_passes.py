@@ -415,6 +415,29 @@ async def test_a_changed_member_is_told_and_not_called_realized(world: World) ->
     assert world.writes() == []
 
 
+async def test_oc_24_a_load_balancer_that_was_renamed_in_the_cloud_is_still_ours(world: World) -> None:
+    """GIVEN one that somebody renamed WHEN passes run THEN none is made beside it; and it goes when it is to go."""
+    bench = await settled(world, publicIP=True)
+    world.balancer["name"] = "somebody's"
+    for _ in range(3):
+        assert (await bench.run()).outcome == Done()
+        world.clock.advance(10)
+    assert world.writes() == []
+    assert len(world.balancers()) == 1
+    assert (await gone(bench)).outcome == Done()
+    assert (world.balancers(), world.addresses(), world.vip_ports()) == ([], [], [])
+
+
+async def test_oc_24_a_name_that_somebody_gave_to_theirs_is_no_claim(world: World) -> None:
+    """GIVEN ours gone and its id's place taken by nothing of ours WHEN a pass runs THEN another one's mark is not taken for ours."""
+    bench = await settled(world)
+    old = world.balancer
+    old["name"], old["description"] = "web", f"lb-{OTHER}"
+    assert (await bench.until_settled()).outcome == Done()
+    assert [row["name"] for row in world.balancers() if row["id"] != old["id"]] == [NAME]
+    assert old in world.balancers()
+
+
 async def test_inv_011_what_somebody_changed_in_octavia_shows(world: World) -> None:
     bench = await settled(world)
     world.parts("pools")[0]["lb_algorithm"] = "SOURCE_IP"

@@ -54,6 +54,7 @@ def echoed(**changes: Any) -> Tree:
 def test_inv_265_the_whole_tree_goes_out_under_its_names() -> None:
     assert body() == {
         "name": NAME,
+        "description": NAME,
         "vip_subnet_id": "subnet",
         "listeners": [
             {

@@ -71,19 +71,24 @@ async def _going(p: LoadBalancerPass) -> Seen:
 
 
 async def find(p: LoadBalancerPass) -> BalancerSeen | None:
-    """The load balancer of exactly our name: one list request, and a read by id where the list lacks what we noted."""
+    """The load balancer of exactly our name: one list request, and a read by id where the list lacks what we noted.
+
+    One that was renamed in the cloud is still ours by the mark in its description (OC-24).
+    """
     name = loadbalancer_name(p.resource.key.id)
     found = await p.find(p.principal, SERVICE, "loadbalancer.list", name)
     if found is None:
+        renamed: list[Mapping[str, Any]] = []
+
+        def bears(balancer: Mapping[str, Any]) -> bool:
+            alive = status_of(balancer) != "DELETED"
+            if alive and balancer.get("name") != name and balancer.get("description") == name:
+                renamed.append(balancer)
+            return alive and balancer.get("name") == name
+
         held = p.resource.record.get("loadbalancer")
-        await p.not_contradicted(
-            p.principal,
-            SERVICE,
-            "loadbalancer.get",
-            held,
-            lambda balancer: balancer.get("name") == name and status_of(balancer) != "DELETED",
-        )
-        return None
+        await p.not_contradicted(p.principal, SERVICE, "loadbalancer.get", held, bears)
+        return balancer_seen(renamed[0]) if renamed else None
     p.note("loadbalancer", found["id"])
     return balancer_seen(found)
 

@@ -123,6 +123,7 @@ def create_body(
     """The whole tree as one create request."""
     body: dict[str, Any] = {
         "name": name,
+        "description": name,  # the mark of who made it, should somebody give it another name
         "vip_subnet_id": subnet,
         "listeners": [_listener_body(w) for w in wanted],
     }
