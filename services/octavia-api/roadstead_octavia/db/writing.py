@@ -149,9 +149,11 @@ def _operation_row(change: Change, operation: Operation) -> dict[str, Any]:
 
 def without_secrets(value: Any) -> Any:
     """The arguments of a call without key material: what is stored names secrets and never holds them."""
+    if value is None or isinstance(value, str | int | float):
+        return value  # most of them, and the checks below are slow
     if isinstance(value, Mapping):
         return {k: without_secrets(v) for k, v in value.items() if k not in _SECRETS}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [without_secrets(v) for v in value]
     return value
 

@@ -123,7 +123,7 @@ async def test_oc_08_a_whole_tree_is_shown_written_and_told_to_the_provider(worl
     (model,) = operation.arguments
     assert model["listeners"][0]["default_pool"]["pool_id"] == used["id"]
     assert len(model["pools"]) == 2
-    assert (await world.database.tree(made["id"])).revision == 1  # type: ignore[union-attr]  # seen above
+    assert (await world.database.tree(made["id"])).revision == 1
 
 
 async def test_policies_keep_their_order_and_rules_their_policies(world: World) -> None:

@@ -194,7 +194,8 @@ async def test_an_update_that_was_overtaken_decides_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identifier = await world.active(name="a")
-    tree, stale = world.database.tree, []
+    tree = world.database.tree
+    stale: list[Any] = []
 
     async def old_once(load_balancer_id: str) -> Any:
         found = await tree(load_balancer_id)

@@ -81,4 +81,4 @@ def test_a_status_that_is_not_allowed_is_named() -> None:
 def test_children_stand_in_the_way_of_a_deletion_without_cascade() -> None:
     rules.require_childless(a_tree())
     for table in ("listener", "pool"):
-        assert "it has children" in text(rules.require_childless, a_tree(**{table: [{"id": "x"}]}))
+        assert "it has children" in text(rules.require_childless, a_tree("ACTIVE", **{table: [{"id": "x"}]}))
