@@ -139,15 +139,15 @@ def operation(
     )
 
 
-def tags_of(tree: Tree, identifier: str) -> list[str]:
-    return [row["tag"] for row in tree.of("tags") if row["resource_id"] == identifier]
-
-
-def tag_writes(tree: Tree, identifier: str, wanted: Iterable[str] | None) -> list[Write]:
-    """From the tags that there are to those that are wanted; None keeps them."""
+def tag_writes(
+    tree: Tree, identifier: str, wanted: Iterable[str] | None, *, there: Iterable[str] | None = None
+) -> list[Write]:
+    """From the tags that there are to those that are wanted; None keeps them.  there: the object's tags, where they are known."""
     if wanted is None:
         return []
-    return row_writes("tags", {"resource_id": identifier}, "tag", tags_of(tree, identifier), wanted)
+    if there is None:
+        there = [row["tag"] for row in tree.of("tags") if row["resource_id"] == identifier]
+    return row_writes("tags", {"resource_id": identifier}, "tag", there, wanted)
 
 
 def row_writes(

@@ -14,7 +14,7 @@ from roadstead_octavia.resources.limits import room
 from roadstead_octavia.resources.member import rules
 from roadstead_octavia.resources.member.wire import RESOURCE
 from roadstead_octavia.resources.pool import wire as pool
-from roadstead_octavia.resources.shown import shown
+from roadstead_octavia.resources.shown import Index, shown
 from roadstead_octavia.wire.check import TRUE
 from roadstead_octavia.wire.columns import to_row
 from roadstead_octavia.wire.read import put_values
@@ -197,7 +197,7 @@ def _planned(
     writes: list[Write] = []
     touched: list[Touched] = []
     row: Row
-    monitored = is_monitored(tree, pool_row["id"])
+    monitored, tags = is_monitored(tree, pool_row["id"]), Index(tree).tags
     for values in wanted.new:
         identifier = call.parts.new_id()
         row = rules.row_of(
@@ -208,13 +208,13 @@ def _planned(
             monitored=monitored,
         )
         writes.append(Insert("member", row))
-        writes += below.tag_writes(tree, identifier, values.get("tags"))
+        writes += below.tag_writes(tree, identifier, values.get("tags"), there=())
         told.append(models.batch_member(row, None))
         touched.append(Touched("member", identifier))
     for row, values in wanted.kept:
         columns = to_row(RESOURCE, {name: value for name, value in values.items() if name not in FIXED})
         writes.append(Update("member", {"id": row["id"]}, {**columns, **UPDATING}))
-        writes += below.tag_writes(tree, row["id"], values.get("tags"))
+        writes += below.tag_writes(tree, row["id"], values.get("tags"), there=tags.get(row["id"], ()))
         told.append(models.batch_member({**row, **columns}, values))
         touched.append(Touched("member", row["id"]))
     told += [models.batch_member(row, None) for row in wanted.untouched]
