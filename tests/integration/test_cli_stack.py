@@ -36,7 +36,7 @@ def until(test: Callable[[], bool], within: float = 60.0) -> None:
 
 def test_a_second_up_says_that_it_runs_already(home: Home) -> None:
     done = home.run("up")
-    assert done.status == 1
+    assert done.status == 4
     assert "it is running already" in done.err
     assert len(done.err.splitlines()) == 1
 

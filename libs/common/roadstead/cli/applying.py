@@ -53,6 +53,10 @@ class Applied:
         }
 
 
+class _Late(UserError):
+    """The time is over; names what is not provisioned."""
+
+
 class NotApplied(UserError):
     """Not all of it is as it should be; done: what became of every document."""
 
@@ -88,8 +92,11 @@ async def apply_documents(client: Client, documents: Sequence[Document], how: Ap
             if how.wait:
                 try:
                     await run.until_provisioned()
-                except UserError as error:
+                except _Late as error:
                     raise NotApplied("; ".join(filter(None, (str(error), run.missed()))), run.done) from None
+                except UserError as error:
+                    parts = (str(error), run.unfinished(), run.missed())
+                    raise NotApplied("; ".join(filter(None, parts)), run.done) from None
     if missed := run.missed():
         raise NotApplied(missed, run.done)
     return run.done
@@ -147,6 +154,15 @@ class _Run:
         more = f"; left out, because they need it: {', '.join(skipped)}" if skipped else ""
         return f"{'; '.join(self.why)}{more} ({len(self.done) - len(self.lost)} of {len(self.done)} applied)"
 
+    def unfinished(self) -> str:
+        """Which others are still on their way while one has failed; empty for none."""
+        open_ones = []
+        for target, (item, generation) in self.items.items():
+            document = self.known.known.get((target[2], target[3]))
+            if not _stands(document, generation) and not (document and has_failed(document)):
+                open_ones.append(f"{item.kind} {item.name}")
+        return f"still on their way: {', '.join(open_ones)}" if open_ones else ""
+
     async def _sent(self, item: Resolved, body: Mapping[str, Any]) -> dict[str, Any]:
         """A service that has not heard of a region yet that was registered a moment ago is asked again."""
         loop = asyncio.get_running_loop()
@@ -203,7 +219,7 @@ class _Run:
                 for target, (item, generation) in self.items.items()
                 if not _stands(self.known.known.get((target[2], target[3])), generation)
             ]
-            raise UserError(
+            raise _Late(
                 f"time is over, not yet provisioned: {', '.join(late)}; `roadstead why KIND NAME` tells more"
             )
 
@@ -218,7 +234,7 @@ class _Run:
             return False
         self._show()
         raise UserError(
-            f"{document['kind']} {metadata.get('name')}: {message_of(document)}; "
+            f"{document['kind']} {metadata.get('name') or metadata['id']}: {message_of(document)}; "
             f"`roadstead why {document['kind']} {metadata['id']}` tells how it came to that"
         )
 

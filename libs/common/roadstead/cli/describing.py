@@ -17,7 +17,7 @@ def description(document: Mapping[str, Any], entries: Sequence[Mapping[str, Any]
     """Everything that a STATUS document says, and the last decisions."""
     metadata, status = document.get("metadata", {}), document.get("status", {})
     text = Text()
-    text.append(f"{document.get('kind')} {metadata.get('name')}", "bold")
+    text.append(f"{document.get('kind')} {metadata.get('name') or metadata.get('id')}", "bold")
     text.append("  ")
     text.append(status_of(document), COLOURS.get(status_of(document), ""))
     if message := message_of(document):

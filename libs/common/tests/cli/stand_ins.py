@@ -85,6 +85,9 @@ class Owner(Answers):
         self.refuses = dict(refuses or {})
         self.away = dict(away or {})
         self.applied: list[str] = []
+        self.states: dict[
+            str, tuple[str, str]
+        ] = {}  # provisioningStatus and code by name, where it is not provisioned
 
     def at(self, region: str, project: str | None) -> "Owner":
         return self
@@ -124,6 +127,7 @@ class Owner(Answers):
             raise Refused("INVALID", self.refuses[name], 422)
         self.applied.append(name)
         document = held(kind, ident, name, generation=1)
-        document["status"] = {"provisioningStatus": "provisioned", "observedGeneration": 1}
+        state, code = self.states.get(name, ("provisioned", ""))
+        document["status"] = {"provisioningStatus": state, "observedGeneration": 1, "code": code}
         self.held.setdefault(kind, []).append(document)
         return {"id": ident, "generation": 1, "result": "accepted"}

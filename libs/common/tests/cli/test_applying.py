@@ -71,6 +71,29 @@ async def test_what_waits_is_said_with_what_was_refused() -> None:
     assert {x.name for x in caught.value.done if x.result == "accepted"} == {"good", "alone"}
 
 
+async def test_a_failed_one_is_said_with_those_that_are_still_on_their_way() -> None:
+    client = Owner()
+    client.states = {"good": ("error", "BROKEN"), "other": ("provisioning", "WAITING")}
+    text = "kind: network\nmetadata: {name: good}\n---\nkind: network\nmetadata: {name: other}\n"
+    with pytest.raises(NotApplied) as caught:
+        await apply_documents(client, parse(text, "f"), Applying(wait=True, timeout=5, quiet=True))
+    assert "network good: BROKEN" in str(caught.value)
+    assert str(caught.value).endswith("still on their way: network other")
+
+
+async def test_what_is_late_is_named_once() -> None:
+    client = Owner()
+    client.states = {"good": ("provisioning", "WAITING")}
+    with pytest.raises(NotApplied) as caught:
+        await apply_documents(
+            client,
+            parse("kind: network\nmetadata: {name: good}", "f"),
+            Applying(wait=True, timeout=0.3, quiet=True),
+        )
+    assert str(caught.value).startswith("time is over, not yet provisioned: network good")
+    assert "still on their way" not in str(caught.value)
+
+
 def test_programs_get_every_document_and_status_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
