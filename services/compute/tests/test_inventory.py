@@ -99,7 +99,7 @@ async def test_inv_013_inv_217_after_one_round_everything_is_answered_from_memor
     assert image is not None
     assert (image.status, image.virtualization, image.os.distro) == ("ready", "virtualized", "ubuntu")
     assert world.inventory.image(REGION, world.image("unlabelled")) is None
-    assert [i.name for i in await world.inventory.list_images(REGION)] == ["ubuntu-24.04", "debian-12"]
+    assert [i.name for i in await world.inventory.list_images(REGION) or ()] == ["ubuntu-24.04", "debian-12"]
     assert len(world.cloud.log) == before
 
 
@@ -136,7 +136,7 @@ async def test_inv_217_a_slow_read_holds_no_reader_up(world: World) -> None:
     refresh = asyncio.create_task(world.inventory.keeper.look())
     await asyncio.sleep(0)
     async with asyncio.timeout(1):
-        assert len(await world.inventory.list_images(REGION)) == 2
+        assert len(await world.inventory.list_images(REGION) or ()) == 2
         assert await world.inventory.list_flavors(REGION)
     assert world.inventory.loaded(REGION)
     gate.set()
@@ -150,7 +150,7 @@ async def test_a_failed_refresh_keeps_what_was_known(world: World) -> None:
     world.clock.advance(4000)
     await world.inventory.keeper.look()
     assert world.inventory.loaded(REGION)
-    assert len(await world.inventory.list_images(REGION)) == 2
+    assert len(await world.inventory.list_images(REGION) or ()) == 2
 
 
 async def test_ref_063_a_region_that_is_down_holds_up_no_other(world: World) -> None:
@@ -173,7 +173,7 @@ async def test_inv_026_a_changed_section_drops_the_flavors_until_they_are_read_a
     world.register(compute={"flavors": {"selector": {"ids": [world.flavor("small")]}}})
     assert not world.inventory.loaded(REGION)
     await world.inventory.keeper.look()
-    assert [f.name for f in await world.inventory.list_flavors(REGION)] == ["small"]
+    assert [f.name for f in await world.inventory.list_flavors(REGION) or ()] == ["small"]
     assert world.reads("flavors") == 2
 
 
@@ -205,7 +205,7 @@ async def test_a_region_that_went_offers_nothing(world: World) -> None:
 
 async def test_the_first_list_of_a_region_reads_once_for_all_who_ask(world: World) -> None:
     answers = await asyncio.gather(*(world.inventory.list_images(REGION) for _ in range(4)))
-    assert {len(a) for a in answers} == {2}
+    assert {len(a or ()) for a in answers} == {2}
     assert world.reads("images") == 1
 
 

@@ -135,7 +135,7 @@ def reads(world: World) -> int:
 async def test_inv_182_inv_025_one_read_serves_an_hour_and_many_callers(world: World) -> None:
     asks = [world.inventory.offered(REGION, world.region) for _ in range(5)]
     answers = await asyncio.gather(*asks)
-    assert [c.name for c in answers[0]] == ["standard"]
+    assert [c.name for c in answers[0] or ()] == ["standard"]
     assert set(answers) == {answers[0]}
     world.clock.advance(3599)
     await world.inventory.offered(REGION, world.region)
@@ -148,7 +148,7 @@ async def test_inv_182_inv_025_one_read_serves_an_hour_and_many_callers(world: W
 async def test_inv_183_a_changed_section_or_secret_reads_anew(world: World) -> None:
     await world.inventory.offered(REGION, world.region)
     both = region_of(world.types["standard"], world.types["fast"])
-    assert [c.name for c in await world.inventory.offered(REGION, both)] == ["fast", "standard"]
+    assert [c.name for c in await world.inventory.offered(REGION, both) or ()] == ["fast", "standard"]
     assert reads(world) == 2
     world.keyring.put_region_secret(REGION, world.secret, 2)
     await world.inventory.offered(REGION, both)

@@ -48,7 +48,7 @@ class Place:
             counts=lambda found: found.get("mine", True),
             outlives_config=self.outlives_config,
         )
-        self.offered: Offered[tuple[str, ...]] = Offered(self, self.keyring, self.clock, reading, Rhythm())  # type: ignore[arg-type]  # a cloud as far as it is used
+        self.offered: Offered[tuple[str, ...]] = Offered(self, self.keyring, self.clock, reading, Rhythm())
         self.offered.on_change.append(self.changes.append)
         self.keeper = Keeper((self.offered,), lambda: {REGION: self.spec})
 

@@ -92,7 +92,9 @@ async def test_while_nothing_is_known_nothing_is_concluded() -> None:
     await shop.parked(1, by="none")
     shop.extras["paints"] = None
     assert await shop.offers.look(REGION) == 0
-    shop.directory.put(replace(shop.directory.get("region", REGION), gone=True, resource_version=9))  # type: ignore[type-var]  # it is there
+    held = shop.directory.get("region", REGION)
+    assert held is not None
+    shop.directory.put(replace(held, gone=True, resource_version=9))
     shop.extras["paints"] = {"red": 1}
     assert await shop.offers.look(REGION) == 0
 
@@ -158,7 +160,7 @@ async def test_a_store_that_fails_costs_no_wake(shop: Shop) -> None:
             raise ConnectionError("the store is away")
         return await list_(query)
 
-    shop.store.list = failing
+    shop.store.list = failing  # type: ignore[method-assign]  # a store that is away
     shop.offers.stir(REGION)
     await until(lambda: asyncio.sleep(0, shop.nudges == 1))
     assert await shop.due() == [1]
@@ -168,5 +170,6 @@ async def test_a_row_that_is_due_anyway_is_left_alone() -> None:
     shop = Shop()
     row = await shop.parked(1, by="none", work=Work(due_at=shop.clock.now()))
     assert await shop.offers.look(REGION) == 0
+    shop.offers._pending.clear()  # the region's first word
     shop.offers.parked(shop.kind, row)
-    assert shop.offers._pending == {REGION}, "from the region's first word alone"
+    assert not shop.offers._pending
