@@ -207,6 +207,10 @@ async def test_c_06_a_tree_is_checked_as_single_creations_are(
     assert (error.status, words in error.text) == (status, True), error.text
 
 
+async def test_a_10_an_empty_pool_is_one_without_a_name(world: World) -> None:
+    assert "Pools must be named" in (await refused(world, pools=[{}])).text
+
+
 async def test_c_06_the_switch_for_pings_counts_in_a_tree(world: World) -> None:
     world.options = replace(OPTIONS, allow_ping_health_monitors=False)
     error = await refused(world, pools=[pool(healthmonitor={**MONITOR, "type": "PING"})])

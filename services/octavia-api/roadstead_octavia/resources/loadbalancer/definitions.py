@@ -14,6 +14,7 @@ Values = Mapping[str, Any]
 # A pool with more attributes than its name and the two that have defaults says what it is.
 MOST_OF_A_REFERENCE = 3
 REQUIRED = ("protocol", "lb_algorithm")
+NAMELESS = "Pools must be named when creating a fully populated loadbalancer."
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def sorted_out(body: Values) -> Definitions:
     for pool in _mentioned(listeners):
         name = pool_name(pool)
         if not name:
-            raise invalid("Pools must be named when creating a fully populated loadbalancer.")
+            raise invalid(NAMELESS)
         names.append(name)
         if len(pool) > MOST_OF_A_REFERENCE:
             pools.append(pool)
@@ -68,6 +69,8 @@ def check_complete(pool: Values) -> None:
     """ApiError 400 for a definition that lacks what every pool has."""
     for name in REQUIRED:
         if not pool.get(name):
+            if not pool_name(pool):
+                raise invalid(NAMELESS)
             raise invalid(f"Pool definition for '{pool_name(pool)}' missing required attribute: {name}")
 
 
