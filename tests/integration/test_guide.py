@@ -90,7 +90,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
     try:
         said = shell(place, ["roadstead up --detach --quickstart"])
-        assert re.search(r"^Everything is provisioned\. Try next .*:\n +roadstead get all$", said, re.MULTILINE)
+        assert re.search(
+            r"^Everything is provisioned\. Try next .*:\n +roadstead get all$", said, re.MULTILINE
+        )
         yield place
     finally:
         shell(place, ["roadstead down --wipe"])
