@@ -129,13 +129,14 @@ class Process:
         )
         self.bus = Bus(bus_options(settings), meters=self.meters, tracing=self.tracing)
         self.network = network or network_of(octavia)
+        self.keys = keys or keys_of(octavia)
         options = octavia.options()
         self.side = ProviderSide(self.bus, self.database, self.network, options)
         parts = Parts(
             database=self.database,
             provider=self.side.provider,
             network=self.network,
-            keys=keys or keys_of(octavia),
+            keys=self.keys,
             policy=self.policy,
             dispatch=self.side.dispatch,
         )
@@ -361,8 +362,11 @@ class Process:
                 log.warning("ending took too long", step=name, seconds=STEP_BOUND)
             except Exception:
                 log.exception("ending failed", step=name)
-        if self.keystone is not None:
-            self.keystone.close()
+        for asked in (self.keystone, self.network, self.keys):
+            if (
+                close := getattr(asked, "close", None)
+            ) is not None:  # those that stand in for a cloud hold nothing
+                close()
 
 
 async def _again(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
