@@ -8,6 +8,7 @@ reset connection, as when a proxy dies.
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -78,6 +79,13 @@ def _request(scope: Scope, body: bytes) -> Request:
     return Request(scope["method"], scope["path"], query, headers, body)
 
 
+def _encoded(body: Any) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        return json.dumps(body).encode()  # an IPv6 network has more addresses than 64 bits count
+
+
 async def _reply(response: Response, send: Send) -> None:
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
     given = {name.lower() for name in response.headers}
@@ -86,7 +94,7 @@ async def _reply(response: Response, send: Send) -> None:
     elif isinstance(response.body, bytes):
         payload = response.body
     else:
-        payload = orjson.dumps(response.body)
+        payload = _encoded(response.body)
         if "content-type" not in given:
             headers.append((b"Content-Type", b"application/json"))
     if "content-length" not in given and response.status != 204:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from roadstead_octavia.call import Answer, Call
-from roadstead_octavia.db.port import Change, Row, Update
+from roadstead_octavia.db.port import Change, Operation, Row, Touched, Update
 from roadstead_octavia.errors import not_found, refuse
 from roadstead_octavia.resources import generic
 from roadstead_octavia.resources.amphora.wire import RESOURCE
@@ -64,7 +64,19 @@ async def failover(call: Call) -> Answer:
         if state not in FAILS_OVER:
             raise refuse("ImmutableObject", resource="Load Balancer", id=owner)
         pending = Update("load_balancer", {"id": owner}, {"provisioning_status": "PENDING_UPDATE"})
-        await call.parts.database.commit(Change(owner, tree.version, (pending,), revises=False), call.options)
+        # The row of the operation sees to it that the load balancer does not stay so.
+        operation = Operation(
+            id=call.parts.new_id(),
+            provider=PROVIDER,
+            method="failover_amphora",
+            object="amphora",
+            verb="failover",
+            touched=(Touched("load_balancer", owner),),
+            arguments=[{"amphora_id": call.ids[0]}],
+            deadline=call.options.operation_deadline,
+        )
+        change = Change(owner, tree.version, (pending,), operation, revises=False)
+        await call.parts.database.commit(change, call.options)
     await _tell(call, "failover_amphora")
     return Answer(202)
 
