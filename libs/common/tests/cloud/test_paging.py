@@ -42,7 +42,7 @@ class Shelf:
         return body
 
     async def all(self, **bounds: Any) -> Any:
-        given = {"limit": SIZE, "pages_max": 1000, "restarts": 3, **bounds}
+        given = {"limit": SIZE, "pages_max": 1100, "restarts": 3, **bounds}
         return await whole_list(self.fetch, "things", (("name", "a b"),), **given)
 
 
@@ -50,15 +50,15 @@ STYLES = ["links", "odd links", "keystone", "next", "marker"]
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 101])
-async def test_every_row_once_whatever_the_style(style: Any, count: Any) -> None:
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 101, 2000, 2001])
+async def test_oc_34_every_row_once_whatever_the_style(style: Any, count: Any) -> None:
     shelf = Shelf(style, count)
     assert await shelf.all() == [{"id": f"row-{n}"} for n in range(count)]
     assert all(asked["name"] == "a b" for asked in shelf.asked), "a page lost the filter"
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_a_vanished_marker_starts_the_list_again(style: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_oc_34_a_vanished_marker_starts_the_list_again(style: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = Shelf(style, 5)
     plain = shelf.fetch
 
@@ -81,7 +81,7 @@ async def test_markers_that_vanish_for_ever_end_in_an_error() -> None:
         await whole_list(fetch, "things", (), limit=2, pages_max=10, restarts=3)
 
 
-async def test_a_repeated_next_page_ends_in_an_error() -> None:
+async def test_oc_34_a_repeated_next_page_ends_in_an_error() -> None:
     async def fetch(query: Any) -> Any:
         return {"things": [{"id": "a"}], "things_links": [{"rel": "next", "href": "?marker=a"}]}
 

@@ -133,7 +133,7 @@ async def test_a_store_takes_a_schema_of_a_newer_program(database_url: str, admi
     await opens(database_url)
 
 
-async def test_three_runners_at_once_migrate_once_and_all_end_well(
+async def test_oc_40_three_runners_at_once_migrate_once_and_all_end_well(
     database_url: str, admin: Any, scripts: Path
 ) -> None:
     (scripts / "0002_slow.py").write_text(
@@ -147,7 +147,9 @@ async def test_three_runners_at_once_migrate_once_and_all_end_well(
         assert await admin.fetchval(f"SELECT count(*) FROM {schema}.once") == 1
 
 
-async def test_a_run_that_stopped_half_way_is_resumed(database_url: str, admin: Any, scripts: Path) -> None:
+async def test_oc_40_a_run_that_stopped_half_way_is_resumed(
+    database_url: str, admin: Any, scripts: Path
+) -> None:
     second = scripts / "0002_second.py"
     second.write_text(revision("0002", "0001", "CREATE TABLE made (n int)", "SELECT 1/0"))
     (scripts / "0003_third.py").write_text(revision("0003", "0002", "CREATE TABLE last (n int)"))
@@ -163,7 +165,9 @@ async def test_a_run_that_stopped_half_way_is_resumed(database_url: str, admin: 
     assert await admin.fetchval(f"SELECT to_regclass('{SCHEMA}.last')") is not None
 
 
-async def test_a_runner_killed_half_way_leaves_no_lock(database_url: str, admin: Any, scripts: Path) -> None:
+async def test_oc_40_a_runner_killed_half_way_leaves_no_lock(
+    database_url: str, admin: Any, scripts: Path
+) -> None:
     slow = scripts / "0002_slow.py"
     slow.write_text(revision("0002", "0001", "CREATE TABLE made (n int)", "SELECT pg_sleep(30)"))
     run = asyncio.create_task(migrate(database_url, [SCHEMA]))
@@ -230,7 +234,57 @@ async def test_no_revision_is_taken_back(database_url: str) -> None:
     await engine.dispose()
 
 
-async def test_two_heads_are_refused_before_anything_is_done(
+async def test_oc_40_the_old_version_goes_on_while_the_new_one_migrates_and_afterwards(
+    database_url: str, admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GIVEN three replicas of the present version that write all the time WHEN three of a newer one start and widen the schema
+    THEN no write fails or is lost, one of the three migrates, and the old ones go on with the wider schema."""
+    await asyncio.gather(*(migrate(database_url, [SCHEMA]) for _ in range(3)))
+    newest = await version(admin)
+    old = [PostgresStore(database_url, SCHEMA) for _ in range(3)]
+    for store in old:
+        await store.open()
+    done = asyncio.Event()
+    written: list[int] = []
+
+    async def serves(store: PostgresStore, first: int) -> None:
+        number = first
+        while not done.is_set():
+            await store.change(key(number), put(blank(key(number))))
+            written.append(number)
+            number += len(old)
+
+    serving = [asyncio.create_task(serves(store, n)) for n, store in enumerate(old)]
+    folder = tmp_path / "newer"
+    shutil.copytree(revisions.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "versions" / "9998_wider.py").write_text(
+        revision(
+            "9998",
+            newest,
+            "ALTER TABLE resource ADD COLUMN wider text",
+            "CREATE TABLE once (n int)",
+            "SELECT pg_sleep(0.3)",
+            "INSERT INTO once VALUES (1)",
+        )  # fmt: skip
+    )
+    monkeypatch.setattr(revisions, "MIGRATIONS", folder)
+    revisions.known_revisions.cache_clear()
+    await asyncio.gather(*(migrate(database_url, [SCHEMA]) for _ in range(3)))
+    between = len(written)
+    while len(written) < between + 10:
+        assert not any(task.done() for task in serving), [t.exception() for t in serving if t.done()]
+        await asyncio.sleep(0.01)
+    done.set()
+    await asyncio.gather(*serving)
+    assert await version(admin) == "9998"
+    assert await admin.fetchval(f"SELECT count(*) FROM {SCHEMA}.once") == 1
+    assert await admin.fetchval(f"SELECT count(*) FROM {SCHEMA}.resource") == len(written) > 10
+    for store in old:
+        await store.close()
+    revisions.known_revisions.cache_clear()
+
+
+async def test_oc_40_two_heads_are_refused_before_anything_is_done(
     database_url: str, admin: Any, scripts: Path
 ) -> None:
     for name in ("0002a", "0002b"):
