@@ -6,6 +6,7 @@ With PROFILE set to a file the time spent in this process is written there when 
 import cProfile
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,7 +54,7 @@ def main() -> int:
     file = os.environ.get("PROFILE")
     if not file:
         return uvloop.run(_serve())
-    profile = cProfile.Profile()
+    profile = cProfile.Profile(time.process_time)
     try:
         return profile.runcall(uvloop.run, _serve())
     finally:

@@ -9,7 +9,7 @@ statement more, which looks its row up among those that the caller may see.  NUL
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 
 from roadstead.store.postgres.session import Link
@@ -126,33 +126,35 @@ async def _marker(link: Link, schema: str, query: Page) -> Sequence[Any]:
 
 def _rows(shape: Shape, records: Sequence[Any]) -> list[dict[str, Any]]:
     """The rows with what is one to one beside them, and their lists (empty ones where another statement reads them)."""
-    columns, ones, manys = columns_of(shape.table), ONE.get(shape.table, ()), MANY.get(shape.table, ())
-    # A copy of a dict that has all keys is faster than one that grows.
-    whole: dict[str, Any] = dict.fromkeys(
-        (*columns, *(o.relation for o in ones), *(m.relation for m in manys))
-    )
-    beside, at = [], len(columns)
-    for one in ones:
-        its = one.columns
-        beside.append(
-            (one.relation, at + its.index(one.only or one.key), at, at + len(its), its, bool(one.only))
-        )
-        at += len(its)
-    rows: list[dict[str, Any]] = []
-    for record in records:
-        row = whole.copy()
-        row.update(zip(columns, record, strict=False))
-        for relation, key, start, end, its, only in beside:
-            if record[key] is not None:
-                row[relation] = record[key] if only else dict(zip(its, record[start:end], strict=True))
-        if shape.whole:
-            for number, many in enumerate(manys, at):
-                row[many.relation] = elements(many, record[number] or [])
-        else:
-            for many in manys:
-                row[many.relation] = []
-        rows.append(row)
-    return rows
+    return _reader(shape.table, shape.whole)(records)
+
+
+@cache
+def _reader(table: str, whole: bool) -> Callable[[Sequence[Any]], list[dict[str, Any]]]:
+    """A function that makes rows of the records of that table.
+
+    It is compiled from the names of the columns: a page has a thousand rows of thirty, and a row that is written as one literal takes a
+    tenth of the time of one that is put together.
+    """
+    columns, manys = columns_of(table), MANY.get(table, ())
+    names = [f"c{number}" for number in range(len(columns))]
+    parts = [f"{column!r}: {name}" for column, name in zip(columns, names, strict=True)]
+    for which, one in enumerate(ONE.get(table, ())):
+        its = {column: f"o{which}_{number}" for number, column in enumerate(one.columns)}
+        names += its.values()
+        row = ", ".join(f"{column!r}: {name}" for column, name in its.items())
+        value = its[one.only] if one.only else f"{{{row}}} if {its[one.key]} is not None else None"
+        parts.append(f"{one.relation!r}: {value}")
+    known: dict[str, Any] = {}
+    for which, many in enumerate(manys):
+        known[f"m{which}"] = partial(elements, many)
+        if whole:
+            names.append(f"l{which}")
+        found = f"m{which}(l{which})" if many.json else f"l{which}"
+        parts.append(f"{many.relation!r}: {f'{found} if l{which} else []' if whole else '[]'}")
+    text = f"lambda records: [{{{', '.join(parts)}}} for {', '.join(names)}, in records]"
+    made: Callable[[Sequence[Any]], list[dict[str, Any]]] = eval(text, known)  # noqa: S307 - names of columns
+    return made
 
 
 async def _relate(link: Link, schema: str, table: str, rows: list[dict[str, Any]]) -> None:

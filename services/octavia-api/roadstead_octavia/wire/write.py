@@ -5,13 +5,15 @@ one place that makes bytes of them, with times to the second and without a zone.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from roadstead_octavia.wire.describe import Resource
+from roadstead_octavia.wire.values import Getter, Writer, writer
 
-Shape = Sequence[tuple[str, Callable[[Mapping[str, Any]], Any]]]
+Shape = tuple[tuple[str, Getter], ...]
 
 
 def dumps(body: Any) -> bytes:
@@ -63,7 +65,7 @@ def _objects(
     shape: Shape = tuple(resource.shown.items())
     if fields:
         shape = tuple((name, get) for name, get in shape if name in fields)
-    objects = [{name: get(row) for name, get in shape} for row in rows]
+    objects = _writer(shape)(rows)
     for name in resource.optional:
         for found in objects:
             if found.get(name, "") is None:
@@ -73,4 +75,9 @@ def _objects(
 
 def _whole_object(resource: Resource, row: Mapping[str, Any]) -> dict[str, Any]:
     getters = {**resource.shown, **resource.full}
-    return {name: get(row) for name, get in getters.items() if get is not None}
+    return _writer(tuple((name, get) for name, get in getters.items() if get is not None))((row,))[0]
+
+
+@lru_cache(maxsize=1024)
+def _writer(shape: Shape) -> Writer:
+    return writer(shape)
