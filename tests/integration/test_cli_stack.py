@@ -11,6 +11,7 @@ import pytest
 from tests.integration.cli_stack import PROGRAM, ROOT, Home, new_home
 
 from roadstead.cli.stack.state import is_process
+from roadstead.subjects import STREAMS
 
 pytestmark = [pytest.mark.timeout(420)]
 
@@ -57,14 +58,7 @@ def test_status_shows_every_process_with_its_health_and_the_streams(home: Home) 
         ),
         "ok",
     )
-    assert {s["name"] for s in found["streams"]} == {
-        "SPEC",
-        "OBSERVED",
-        "STATUS",
-        "HISTORY",
-        "CREDENTIAL",
-        "DLQ",
-    }
+    assert {s["name"] for s in found["streams"]} == set(STREAMS)
 
 
 def test_a_service_that_is_killed_comes_back_and_the_others_stay(home: Home) -> None:
