@@ -146,6 +146,10 @@ class Session:
             **({"role": role} if role else {}),
         }
         self._pool: Any = None
+        # Connections between two operations.  They are the pool's but stay taken, since giving one back and taking it again costs a task
+        # and two timers, as much as a short statement; whoever waits for one has the pool to give it.
+        self._idle: list[Any] = []
+        self._waiting = 0
         self.round_trips = 0
         self.replays = 0
 
@@ -168,8 +172,11 @@ class Session:
     async def close(self) -> None:
         """Give idle connections back; running operations get a moment to end, then are cut."""
         pool, self._pool = self._pool, None
+        idle, self._idle = self._idle, []
         if pool is not None:
             try:
+                for connection in idle:
+                    await pool.release(connection, timeout=1.0)
                 await asyncio.wait_for(pool.close(), CONNECT_TIMEOUT)
             except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
                 pool.terminate()
@@ -188,8 +195,7 @@ class Session:
         conflicts, lost, deadline = 0, 0, time.monotonic() + self._patience
         while True:
             try:
-                async with self._pool.acquire(timeout=CONNECT_TIMEOUT) as connection:
-                    return await operation(Link(connection, self._counted), conflicts)
+                return await self._once(operation, conflicts)
             except (Moved, *CONFLICTS) as error:
                 conflicts += 1
                 if conflicts >= MOST_CONFLICTS:
@@ -208,6 +214,34 @@ class Session:
                     ) from error
             self.replays += 1
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+
+    async def _once(self, operation: Callable[[Link, int], Awaitable[T]], conflicts: int) -> T:
+        pool = self._pool
+        if pool is None:
+            raise StoreUnavailable("the store was closed")
+        connection = await self._take(pool)
+        well = False
+        try:
+            value = await operation(Link(connection, self._counted), conflicts)
+            well = True
+        finally:
+            if well and pool is self._pool and not self._waiting and not connection.is_in_transaction():
+                self._idle.append(connection)
+            else:
+                await pool.release(connection)
+        return value
+
+    async def _take(self, pool: Any) -> Any:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+            await pool.release(connection)
+        self._waiting += 1
+        try:
+            return await pool.acquire(timeout=CONNECT_TIMEOUT)
+        finally:
+            self._waiting -= 1
 
 
 async def _teach_json(connection: Any) -> None:
