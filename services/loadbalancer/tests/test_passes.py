@@ -569,11 +569,11 @@ async def test_k6_a_list_without_the_balancer_that_was_there_is_compared_with_a_
 async def test_k6_a_balancer_that_is_gone_is_made_again_and_its_note_follows(world: World) -> None:
     bench = await settled(world)
     old = world.balancer["id"]
-    assert bench.book.record == {"loadbalancer": old}
+    assert bench.notes.of(bench.key) == {"loadbalancer": old}
     world.tenant.call("load-balancer", "DELETE", f"/v2/lbaas/loadbalancers/{old}?cascade=true")
     world.rest()
     assert (await bench.until_settled()).outcome == Done()
     new = world.balancer["id"]
     assert new != old
-    assert bench.book.record == {"loadbalancer": new}
+    assert bench.notes.of(bench.key) == {"loadbalancer": new}
     assert new not in str(bench.status)

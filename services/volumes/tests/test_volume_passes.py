@@ -293,5 +293,5 @@ async def test_a_settled_volume_asks_nothing_by_id_and_its_note_is_for_nobody_s_
     await bench.run()
     assert len(world.calls("volume")) == 1
     (made,) = world.volumes()
-    assert bench.book.record == {"volume": made["id"]}
+    assert bench.notes.of(bench.key) == {"volume": made["id"]}
     assert made["id"] not in str(bench.status)

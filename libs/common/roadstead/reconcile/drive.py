@@ -47,7 +47,6 @@ class Ending:
     lost: bool = False  # the lease went: nothing may be written
     writes: Sequence[Mapping[str, Any]] = ()  # what was asked of the cloud
     release: tuple[str, ...] = ()  # references to let go of
-    note: Mapping[str, Any] | None = None  # the private record with the ids that were seen; None: as it was
     judged: str | None = None  # digest of what the region said to this pass (offers.py)
 
 

@@ -47,7 +47,6 @@ class Finished:
     granted: Mapping[str, int] = field(default_factory=dict)  # references that the row does not have yet
     drop_references: Sequence[str] = ()
     publish: Sequence[Publication] = ()  # with the tombstone, or the deletes of a cascade
-    note: str | None = None  # the sealed record, where the pass noted ids
 
 
 def finish(row: Row | None, now: datetime, *, kind: Kind[Any, Any, Any], end: Finished) -> Change:
@@ -73,7 +72,6 @@ def finish(row: Row | None, now: datetime, *, kind: Kind[Any, Any, Any], end: Fi
         row,
         status=status,
         failures=failures,
-        record=end.note or row.record,
         ever_provisioned=row.ever_provisioned or (isinstance(end.outcome, Done) and not row.deleting),
         references={k: v for k, v in references.items() if k not in set(end.drop_references)},
         work=replace(row.work, due_at=due, lease_owner=None, lease_until=None),

@@ -15,12 +15,12 @@ from roadstead.reconcile.decision import Code, Done, Outcome, Retry, Yield
 from roadstead.reconcile.drive import Asked, Decided, Ending, Memory, drive
 from roadstead.reconcile.finish import Finished, Timing, finish
 from roadstead.reconcile.kind import Kind, Need, Publication
+from roadstead.reconcile.notes import Notes
 from roadstead.reconcile.passing import Pass
 from roadstead.reconcile.past import superseding
 from roadstead.reconcile.views import RequestFailed, StatusView
 from roadstead.reconcile.wiring import Held, Wiring
 from roadstead.region import RegionSpec
-from roadstead.seal import SealBroken
 from roadstead.store.api import Row
 from roadstead.subjects import OWNERS, rpc_subject
 
@@ -38,6 +38,7 @@ class Passes:
         self.on_outbox: Callable[[], None] = lambda: None
         self.on_parked: Callable[[Kind[Any, Any, Any], Row], None] = lambda _kind, _row: None
         self.awaited: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        self.notes = Notes()
         self._random = random.Random(wiring.seed)
 
     async def one(self, held: Held) -> Row | None:
@@ -106,7 +107,7 @@ class Passes:
             log.exception("pass raised", key=str(row.key), generation=row.generation)
             ending = self._internal(row)
         # What the pass itself learned counts where nothing was known before; nothing can move between its decision and here.
-        ending.note = {**p.resource.record, **p.noted} if p.noted else None
+        self.notes.add(row.key, p.noted)
         ending.judged = judged or offers.judged_by(kind, p.resource, region, p.extras)
         ending.writes = p.writes
         if ending.error is not None:
@@ -217,7 +218,7 @@ class Passes:
     def _pass(
         self, kind: Kind[Any, Any, Any], row: Row, held: Held, opened: gate.Open, region: RegionSpec | None
     ) -> Pass[Any, Any, Any]:
-        record = self._record(kind, row)
+        record = self.w.sealer.open_json(row.record) if row.record else {}
         book = Book(self.w, self.on_outbox, kind, row, held)
         identity = row.key.id if row.key.kind == "identity" else opened.identity
         p: Pass[Any, Any, Any] = Pass(
@@ -232,20 +233,10 @@ class Passes:
             book=book,
             targets=dict(opened.targets),
             extras={"keyring": self.w.keyring, **self.w.extras},
+            remembered=self.notes.of(row.key),
         )
         book.of = p
         return p
-
-    def _record(self, kind: Kind[Any, Any, Any], row: Row) -> Mapping[str, Any]:
-        """The private record, opened; notes that no key opens any more are as good as none."""
-        if not row.record:
-            return {}
-        try:
-            return self.w.sealer.open_json(row.record)
-        except SealBroken:
-            if kind.publishes_record:
-                raise
-            return {}
 
     async def _finish(
         self,
@@ -272,7 +263,6 @@ class Passes:
             status=status,
             decided=ending.decided,
             writes=ending.writes,
-            note=self.w.sealer.seal_json(ending.note) if ending.note else None,
             granted=dict(held.granted),
             drop_references=dropped,
             publish=publish,
@@ -281,6 +271,8 @@ class Passes:
             self.w.store, lambda r, now: superseding(r, finish(r, now, kind=kind, end=end), now)
         )
         result: Row | None = change.result
+        if result is not None and result.gone_at is not None:
+            self.notes.forget(row.key)
         if result is not None and result.gone_at is not None and kind.publishes_record:
             self.w.keyring.drop_identity(row.key.region, row.key.id)
         if result is not None and judged:

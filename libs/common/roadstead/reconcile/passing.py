@@ -78,7 +78,8 @@ class Pass(Generic[S, T, O]):
     extras: Mapping[str, Any] = field(
         default_factory=dict
     )  # service-wide things a kind put there (inventories)
-    # ids of cloud objects that this pass saw anew, by noun; they join the private record with the outcome
+    # ids of cloud objects by noun: what earlier passes of this process saw as ours, and what this one saw anew
+    remembered: Mapping[str, str] = field(default_factory=dict)
     noted: dict[str, str] = field(default_factory=dict)
 
     # ---- scopes
@@ -136,7 +137,7 @@ class Pass(Generic[S, T, O]):
 
     def note(self, noun: str, ident: Any) -> None:
         """Remember which object a list showed as ours: never authority, but a list that lacks it is looked at twice."""
-        if str(ident) != self.resource.record.get(noun):
+        if str(ident) != self.remembered.get(noun):
             self.noted[noun] = str(ident)
 
     async def not_contradicted(

@@ -107,8 +107,8 @@ def spec_bodies(row: Row) -> list[bytes]:
 
 
 def credential_body(row: Row) -> bytes | None:
-    """The row's CREDENTIAL message, sealed as it is; None where it has no record, or ids that were noted alone."""
-    if row.record is None or row.record_version == 0 or row.gone_at is not None:
+    """The row's CREDENTIAL message, sealed as it is; None where it has no record."""
+    if row.record is None or row.gone_at is not None:
         return None
     return dump({"version": row.record_version, "incarnation": row.incarnation, "sealed": row.record})
 

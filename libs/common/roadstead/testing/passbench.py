@@ -15,6 +15,7 @@ from roadstead.cloud.engine import CloudEngine
 from roadstead.cloud.port import Cloud as CloudPort
 from roadstead.reconcile.drive import Asked, Ending, Memory, drive
 from roadstead.reconcile.kind import Kind, Metadata, Resource
+from roadstead.reconcile.notes import Notes
 from roadstead.reconcile.passing import Pass
 from roadstead.reconcile.status import conditions_of, merged
 from roadstead.reconcile.views import Directory, Requests, StatusView
@@ -111,6 +112,7 @@ class PassBench:
     generation: int = 1
     deleting: bool = False
     asked: tuple[Asked, ...] = ()
+    notes: Notes = field(default_factory=Notes)
     settle: float = 65.0
     writes: list[Mapping[str, Any]] = field(default_factory=list)
     _requests: Requests | None = None
@@ -128,6 +130,7 @@ class PassBench:
             requests=self._requests or self.requests,
             book=self.book,
             extras={"keyring": self.keyring, **self.extras},
+            remembered=self.notes.of(self.key),
         )
         if self.key.kind == "identity":
             versions = iter(range(len(self.book.intents) + 1, 1_000_000))
@@ -137,7 +140,7 @@ class PassBench:
         ending = await drive(self.kind, p, self.memory())
         self.status = merged(self.status, {"absentSince": None, **ending.status}, self.clock.now())
         self.status["observedGeneration"] = self.generation
-        self.book.record = {**self.book.record, **p.noted}
+        self.notes.add(p.resource.key, p.noted)
         self.writes = list(p.writes)
         opened = [w for w in p.writes if w["creates"] and not w["answered"]]
         self.asked = tuple(Asked(w["service"], w["verb"], parse_time(w["at"])) for w in opened)

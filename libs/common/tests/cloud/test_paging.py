@@ -58,7 +58,9 @@ async def test_oc_34_every_row_once_whatever_the_style(style: Any, count: Any) -
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_oc_34_a_vanished_marker_starts_the_list_again(style: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_oc_34_a_vanished_marker_starts_the_list_again(
+    style: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shelf = Shelf(style, 5)
     plain = shelf.fetch
 

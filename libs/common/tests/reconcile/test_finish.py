@@ -11,7 +11,6 @@ from roadstead.reconcile.decision import STEADY_CODES, Code, Done, Outcome, Park
 from roadstead.reconcile.drive import Decided
 from roadstead.reconcile.finish import Finished, Timing, finish
 from roadstead.reconcile.outcomes import on_delete_path
-from roadstead.reconcile.rebuild import credential_body
 from roadstead.reconcile.status import conditions_of
 from roadstead.store.api import Change, Lease, Row
 
@@ -271,14 +270,3 @@ def test_quiet_passes_publish_nothing() -> None:
     second = ended(row, lease, Done())
     assert not second.outgoing
     assert second.result.resource_version == first.result.resource_version
-
-
-def test_noted_ids_are_kept_with_the_outcome_and_told_nobody() -> None:
-    row, lease = fresh()
-    change = ended(row, lease, Done(), note="sealed ids")
-    after: Row = change.result
-    assert (after.record, after.record_version) == ("sealed ids", 0)
-    assert all(b"sealed ids" not in out.payload for out in change.outgoing)
-    assert credential_body(after) is None, "CREDENTIAL is for identities alone"
-    row, lease = claimed(after)
-    assert ended(row, lease, Done()).result.record == "sealed ids"

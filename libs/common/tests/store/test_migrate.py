@@ -265,7 +265,7 @@ async def test_oc_40_the_old_version_goes_on_while_the_new_one_migrates_and_afte
             "CREATE TABLE once (n int)",
             "SELECT pg_sleep(0.3)",
             "INSERT INTO once VALUES (1)",
-        )  # fmt: skip
+        )
     )
     monkeypatch.setattr(revisions, "MIGRATIONS", folder)
     revisions.known_revisions.cache_clear()

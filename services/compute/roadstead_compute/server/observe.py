@@ -158,7 +158,7 @@ async def _server(p: ServerPass, port: PortSeen | None) -> tuple[ServerSeen | No
     user = await _by_id(p, asked) if asked else None
     if user is not None:
         return (server_seen(user), False) if ours(user) else (None, True)
-    held = p.resource.record.get("server")
+    held = p.remembered.get("server")
     noted = await _by_id(p, str(held)) if held and held != asked else None
     if noted is None or not ours(noted) or str(noted.get("status") or "").upper() in REMOVED:
         return None, False

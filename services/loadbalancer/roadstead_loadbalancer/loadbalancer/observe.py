@@ -86,7 +86,7 @@ async def find(p: LoadBalancerPass) -> BalancerSeen | None:
                 renamed.append(balancer)
             return alive and balancer.get("name") == name
 
-        held = p.resource.record.get("loadbalancer")
+        held = p.remembered.get("loadbalancer")
         await p.not_contradicted(p.principal, SERVICE, "loadbalancer.get", held, bears)
         return balancer_seen(renamed[0]) if renamed else None
     p.note("loadbalancer", found["id"])

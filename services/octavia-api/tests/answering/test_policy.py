@@ -1,7 +1,6 @@
 """Who may do what: every rule for every kind of person in every mode, and that remembering decisions changes none of them."""
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -241,20 +240,15 @@ def test_rules_of_operators_that_look_at_more_are_decided_by_it(tmp_path: Path) 
         assert not allowed("delete", "u1", "a", "b", "reader")
 
 
-def test_a_decision_that_is_remembered_costs_microseconds() -> None:
+def test_a_decision_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from oslo_policy import policy
+
     engine = PolicyEngine()
     options = Options()
     call = Call(caller(("member",), OWNER, None, engine, options), options, PARTS)
-    engine.allows(call, "loadbalancer:post", OWNER)
-    best = min(_timed(engine, call) for _ in range(5))
-    assert best < 30e-6
-
-
-def _timed(engine: PolicyEngine, call: Call) -> float:
-    began = time.perf_counter()
-    for _ in range(200):
-        engine.allows(call, "loadbalancer:post", OWNER)
-    return (time.perf_counter() - began) / 200
+    assert engine.allows(call, "loadbalancer:post", OWNER)
+    monkeypatch.setattr(policy.Enforcer, "enforce", None)
+    assert engine.allows(call, "loadbalancer:post", OWNER)
 
 
 def test_the_files_of_decisions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

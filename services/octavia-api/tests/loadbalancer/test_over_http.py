@@ -61,7 +61,10 @@ async def test_c_16_c_17_null_for_what_has_a_default_is_as_if_it_was_not_sent(we
     assert answer.body["loadbalancer"]["provider"] == "noop"
 
 
-@pytest.mark.parametrize(("said", "status"), [("true", 204), ("1", 204), ("false", 400), ("maybe", 400)])
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [("true", 204), ("True", 204), ("1", 204), ("false", 400), ("False", 400), ("maybe", 400)],
+)
 async def test_cascade_is_a_boolean(web: Web, said: str, status: int) -> None:
     identifier = await web.active(pools=[{"name": "p", "protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN"}])
     answer = await web.ask("DELETE", f"/{identifier}?cascade={said}")

@@ -61,7 +61,8 @@ async def test_oc_07_what_another_project_owns_is_not_there_for_the_caller(front
     with asking(front) as neutron:
         for kind, identifier in (("subnets", place.subnet), ("networks", place.network)):
             own = await neutron.find(kind, identifier, token=one.principal.token)
-            assert own is not None and own["id"] == identifier
+            assert own is not None
+            assert own["id"] == identifier
             assert await neutron.find(kind, identifier, token=two.principal.token) is None
             assert await neutron.find(kind, identifier, as_service=True) is not None
         assert await neutron.find("subnets", str(uuid.uuid4()), token=one.principal.token) is None

@@ -72,6 +72,10 @@ NULLS = {
 }
 
 
+# Patterns that we hold rules of a graph to as well (C6: no line breaks), where the original leaves them out.
+GUARDS = (r"^[^\r\n]*$",)
+
+
 def facts(name: str) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((TYPES / f"{name}.yaml").read_text())
     return found
@@ -110,7 +114,7 @@ def compare(name: str, field: Field, fact: Mapping[str, Any]) -> None:
         assert field.maximum == fact.get("maximum")
     assert field.minimum_length == fact.get("minLength")
     assert field.maximum_length == OUR_LENGTHS.get(name, fact.get("maxLength"))
-    assert field.pattern == fact.get("pattern")
+    assert field.pattern == fact.get("pattern") or (fact.get("pattern") is None and field.pattern in GUARDS)
 
 
 def cases() -> list[Any]:

@@ -1,6 +1,5 @@
 """Answers: their attributes, times, relations and statuses, and that long lists are written fast."""
 
-import time
 from datetime import datetime
 from typing import Any
 
@@ -236,18 +235,6 @@ def test_xml_of_a_fault() -> None:
     assert xml.fault("Client", "a < é").decode() == (
         "<error><faultcode>Client</faultcode><faultstring>a &lt; &#233;</faultstring><debuginfo /></error>"
     )
-
-
-def test_a_thousand_load_balancers_are_written_in_a_few_milliseconds() -> None:
-    resource = RESOURCES["loadbalancer"]
-    rows = [shown(a_tree(), "load_balancer", "lb")] * 1000
-    best = 1.0
-    for _ in range(10):
-        start = time.perf_counter()
-        body = write.dumps(write.many(resource, rows, []))
-        best = min(best, time.perf_counter() - start)
-    assert len(body) > 500_000
-    assert best < 0.03, f"{best * 1000:.1f} ms; some 5 ms are usual on an idle core"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -40,7 +40,7 @@ async def find(p: VolumePass) -> CloudVolume | None:
     name = volume_name(p.resource.key.id)
     found = await p.find(p.principal, "block-storage", "volume.detail", name)
     if found is None:
-        held = p.resource.record.get("volume")
+        held = p.remembered.get("volume")
         await p.not_contradicted(
             p.principal, "block-storage", "volume.get", held, lambda volume: volume.get("name") == name
         )

@@ -33,7 +33,7 @@ async def test_k6_a_server_that_two_lists_hide_is_neither_made_again_nor_called_
 async def test_a_server_that_is_gone_by_its_id_too_is_made_again_with_one_read_more(scene: Any) -> None:
     await scene.settled()
     old = scene.server.id
-    assert scene.bench.book.record == {"server": old}
+    assert scene.bench.notes.of(scene.bench.key) == {"server": old}
     scene.cloud.foreign("compute", "delete", old)
     scene.forget()
     for _ in range(10):
@@ -43,7 +43,7 @@ async def test_a_server_that_is_gone_by_its_id_too_is_made_again_with_one_read_m
         scene.clock.advance(10)
     asked = [c for c in scene.reads() if c.path.endswith(f"/servers/{old}")]
     assert scene.server.id != old
-    assert scene.bench.book.record == {"server": scene.server.id}
+    assert scene.bench.notes.of(scene.bench.key) == {"server": scene.server.id}
     assert 1 <= len(asked) <= 2
     assert scene.server.id not in str(scene.bench.status)
 
