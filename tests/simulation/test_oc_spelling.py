@@ -13,9 +13,9 @@ from tests.world.virtual import run_virtual
 from roadstead.subjects import Key
 
 PAIRS: list[list[dict[str, str]]] = [
-    [{"cidr": "10.9.0.0/24"}, {"cidr": "2001:db8::/64"}, {"cidr": "10.8.0.7/32", "macAddress": "fa:16:3e:00:00:0a"}],
-    [{"cidr": "10.8.0.7", "macAddress": "FA-16-3E-00-00-0A"}, {"cidr": "10.9.0.0/24"}, {"cidr": "2001:DB8:0:0::/64"}],
-    [{"cidr": "2001:0db8:0000::/64"}, {"cidr": "10.8.0.7/32", "macAddress": "FA:16:3E:00:00:0A"}, {"cidr": "10.9.0.0/24"}],
+    [{"cidr": "10.9.0.0/24"}, {"cidr": "10.8.0.7/32", "macAddress": "fa:16:3e:00:00:0a"}, {"cidr": "10.7.0.0/16"}],
+    [{"cidr": "10.8.0.7", "macAddress": "FA-16-3E-00-00-0A"}, {"cidr": "10.7.0.0/255.255.0.0"}, {"cidr": "10.9.0.0/24"}],
+    [{"cidr": "10.7.0.0/16"}, {"cidr": "10.8.0.7/32", "macAddress": "FA:16:3E:00:00:0A"}, {"cidr": "10.9.0.0/24"}],
 ]  # fmt: skip
 RULES: list[list[dict[str, Any]]] = [
     [
@@ -27,10 +27,10 @@ RULES: list[list[dict[str, Any]]] = [
         {
             "direction": "egress",
             "protocol": "udp",
-            "port": {"range": {"start": 53, "end": 53}},
+            "port": {"number": 53},
             "prefix": "0.0.0.0/0",
         },
-        {"direction": "ingress", "protocol": "tcp", "port": {"number": 22}, "cidr": "192.0.2.0/24"},
+        {"direction": "ingress", "protocol": "tcp", "port": {"number": 22}, "cidr": "192.0.2.7/24"},
         {
             "direction": "ingress",
             "protocol": "tcp",
@@ -93,7 +93,7 @@ async def spell(world: SimWorld, keys: dict[str, Key], number: int) -> None:
 
 
 def test_oc_35_ten_passes_over_equal_values_in_other_spellings_write_once() -> None:
-    """GIVEN address pairs without MAC, IPv6, rules, members and listeners in other orders, things left out, null and empty
+    """GIVEN address pairs without MAC, rules, members and listeners in other orders, things left out, null and empty
     WHEN ten passes each see another spelling THEN after the first nothing is written and nothing in the cloud changed."""
 
     async def scenario() -> None:
@@ -113,6 +113,7 @@ def test_oc_35_ten_passes_over_equal_values_in_other_spellings_write_once() -> N
                 await spell(world, keys, number)
                 await wake_all(world)
                 await asyncio.sleep(60)
+                assert world.bus.dead == [], "a spelling was refused"
                 assert writes(world, mark) == [], f"spelling {number}"
                 assert {k.kind: world.provisioning(k) for k in keys.values()} == dict.fromkeys(
                     keys, "provisioned"
