@@ -4,7 +4,6 @@ from typing import Any
 
 from roadstead_octavia.call import Answer, Call
 from roadstead_octavia.db.port import Change, Operation, Touched, Tree, Update, Write
-from roadstead_octavia.errors import refuse
 from roadstead_octavia.operate import Attempt, decided
 from roadstead_octavia.provider import models
 from roadstead_octavia.resources import below
@@ -14,9 +13,8 @@ from roadstead_octavia.resources.loadbalancer.lookups import Lookups
 from roadstead_octavia.resources.loadbalancer.wire import RESOURCE
 from roadstead_octavia.resources.shown import shown
 from roadstead_octavia.wire import trees
-from roadstead_octavia.wire.check import Unfit, converted
+from roadstead_octavia.wire.check import TRUE
 from roadstead_octavia.wire.columns import to_row, to_vip
-from roadstead_octavia.wire.kinds import boolean
 from roadstead_octavia.wire.read import put_values
 from roadstead_octavia.wire.write import one
 
@@ -126,13 +124,9 @@ async def delete(call: Call) -> Answer:
 
 
 def _cascade(call: Call) -> bool:
+    """Clients write the word in any case; what is no word for true counts as false."""
     said = [value for name, value in call.query if name == "cascade"]
-    if not said:
-        return False
-    try:
-        return bool(converted(boolean(), said[-1]))
-    except Unfit as unfit:
-        raise refuse("InvalidInput", field="cascade", value=said[-1], reason=str(unfit)) from None
+    return bool(said) and said[-1].strip().lower() in TRUE
 
 
 async def failover(call: Call) -> Answer:
