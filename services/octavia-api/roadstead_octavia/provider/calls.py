@@ -21,6 +21,7 @@ from roadstead_octavia.call import _now
 from roadstead_octavia.db.port import Operation, Row, Tree
 from roadstead_octavia.provider import models, shown
 from roadstead_octavia.provider.conclude import objects_of
+from roadstead_octavia.provider.recent import Recent
 from roadstead_octavia.provider.rpc import NAME
 
 log = structlog.get_logger("roadstead.octavia.provider")
@@ -83,13 +84,15 @@ def row_of(operation: Operation, load_balancer_id: str, at: datetime) -> dict[st
 
 
 class Dispatcher:
-    """`Parts.dispatch`: takes an operation over at once and sends it while `run` runs."""
+    """`Parts.dispatch`: takes an operation over at once and sends it while `run` runs.  recent: is told of each."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, recent: Recent | None = None) -> None:
         self._bus = bus
+        self._recent = recent or Recent()
         self._queue: asyncio.Queue[Sending] = asyncio.Queue(WAITING)
 
     def __call__(self, operation: Operation, tree: Tree, revision: int) -> None:
+        self._recent.keep(operation, tree, revision)
         row = row_of(operation, tree.load_balancer["id"], _now())
         self.send(Sending(row, tree, revision, 1, self._bus.tracing.headers()))
 

@@ -28,6 +28,7 @@ from roadstead_octavia.provider.judge import (
     measured,
     mentioned,
 )
+from roadstead_octavia.provider.recent import Recent
 from roadstead_octavia.provider.store import Operations, SeamDatabase
 
 log = structlog.get_logger("roadstead.octavia.reports")
@@ -64,10 +65,14 @@ class Enders:
     async def tree(self, load_balancer_id: str) -> Tree | None:
         return await self._database.tree(load_balancer_id)
 
-    async def end(self, operation: Row, outcome: Outcome) -> bool:
-        """Whether anything was written.  Fault; Stale when the load balancer moves all the time."""
+    async def end(self, operation: Row, outcome: Outcome, tree: Tree | None = None) -> bool:
+        """Whether anything was written.  Fault; Stale when the load balancer moves all the time.
+
+        tree: how its load balancer stood a moment ago, where the caller knows it; read otherwise.
+        """
+        guess = tree
         for _ in range(TRIES):
-            tree = await self._database.tree(operation["load_balancer_id"])
+            tree, guess = guess or await self._database.tree(operation["load_balancer_id"]), None
             if tree is None:
                 return False
             verdict = concluded(operation, tree, outcome, self._now())
@@ -104,17 +109,21 @@ class Enders:
 class Reports:
     """Messages of providers, by what they are."""
 
-    def __init__(self, database: SeamDatabase, operations: Operations, enders: Enders) -> None:
+    def __init__(
+        self, database: SeamDatabase, operations: Operations, enders: Enders, recent: Recent | None = None
+    ) -> None:
         self._database = database
         self._operations = operations
         self._enders = enders
+        self._recent = recent or Recent()
 
     # ------------------------------------------------------------ said
 
     async def result(self, provider: str, message: Any) -> None:
         """The end of an operation.  Fault."""
         identifier, outcome = read_result(message)
-        operation = await self._operations.one(identifier)
+        known = self._recent.take(identifier)
+        operation, tree = known if known is not None else (await self._operations.one(identifier), None)
         if operation is None:
             log.info("result of an operation that is forgotten", operation=identifier, provider=provider)
             return
@@ -124,7 +133,7 @@ class Reports:
             log.warning(
                 "the provider could not do it", operation=identifier, provider=provider, reason=outcome.reason
             )
-        await self._enders.end(operation, outcome)
+        await self._enders.end(operation, outcome, tree)
 
     async def status(self, provider: str | None, message: Any) -> Reply:
         """A status message and its reply, as the driver agent gives it."""

@@ -30,6 +30,7 @@ from roadstead_octavia.options import Options
 from roadstead_octavia.outside.network import Network
 from roadstead_octavia.provider.calls import Dispatcher
 from roadstead_octavia.provider.judge import Fault
+from roadstead_octavia.provider.recent import Recent
 from roadstead_octavia.provider.reports import Enders, PortKept, Reports, failed_reply, fault_reply
 from roadstead_octavia.provider.rpc import PATIENCE, RpcProvider
 from roadstead_octavia.provider.store import SqlOperations
@@ -72,8 +73,9 @@ class ProviderSide:
         operations = SqlOperations(database)
         enders = Enders(database, network, options, operations=operations, now=now)
         self.provider = RpcProvider(bus, patience=patience)
-        self.dispatch = Dispatcher(bus)
-        self.reports = Reports(database, operations, enders)
+        recent = Recent()
+        self.dispatch = Dispatcher(bus, recent)
+        self.reports = Reports(database, operations, enders, recent)
         self.watchdog = Watchdog(operations, enders, self.dispatch, now=now, every=watch_every)
         self._durable = Durable(
             bus,
