@@ -20,7 +20,7 @@ run: setup ## the whole stack on this machine, with examples/quickstart.yaml app
 down: ## end what `make run` started in the background
 	@$(BIN)/roadstead down
 
-.PHONY: lint test soak invariants bench docs
+.PHONY: lint test soak invariants bench bench-octavia docs
 lint: setup ## ruff, formatting, types, directions of imports
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check . || { echo "lint: run .venv/bin/ruff format on the files named above" >&2; exit 1; }
@@ -40,6 +40,9 @@ invariants: setup ## which test proves which numbered requirement; fails when an
 
 bench: setup ## measured figures
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+bench-octavia: setup ## the Octavia API beside the original 19.0.0, in one run (ARGS="--quick --fsync --profile")
+	@$(BIN)/python -m tests.bench.octavia $(ARGS)
 
 docs: setup ## write the generated parts of docs/ anew
 	@$(BIN)/python scripts/docs.py

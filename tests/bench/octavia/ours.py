@@ -106,7 +106,7 @@ class Ours:
     def stop(self) -> None:
         for server in self._servers:
             server.terminate()
-        for server in (*self._servers, self._provider):
-            end(server)
+        for process in (*self._servers, self._provider):
+            end(process)
         self.postgres.stop()
         self.nats.stop()

@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from roadstead_octavia.db.port import Insert, Row, Tree, Write
@@ -18,6 +19,7 @@ Place = tuple[str, int]
 PERMISSION = "allow_member_sriov"  # key of a flavor's data
 
 
+@lru_cache(maxsize=8192)  # a batch asks four times about each of its members
 def canonical(address: str) -> str:
     return ipaddress.ip_address(address).compressed
 
