@@ -173,8 +173,8 @@ def test_oc_22_a_load_balancer_in_error_gets_no_address() -> None:
 
 
 async def tried(world: SimWorld, method: str, path: str, times: int) -> None:
-    """Wait until the cloud was asked that often; fails when the passes stop trying."""
-    for _ in range(times * 10):
+    """Wait until the cloud was asked that often, at most five minutes apart; fails when the passes stop trying."""
+    for _ in range(times * 31):
         if len(world.cloud.log.calls(method=method, path=path)) >= times:
             return
         await asyncio.sleep(PASS)

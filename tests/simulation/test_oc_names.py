@@ -151,8 +151,8 @@ def beside(world: SimWorld, kind: str, name: str) -> str:
         body = {"security_group": {"name": name}}
         made = tenant.call("network", "POST", "/v2.0/security-groups", body)["security_group"]
     elif kind == "volume":
-        body = {"volume": {"name": name, "size": 1}}
-        made = tenant.call("volume", "POST", f"/v3/{tenant.project_id}/volumes", body)["volume"]
+        wish = {"volume": {"name": name, "size": 1}}
+        made = tenant.call("volume", "POST", f"/v3/{tenant.project_id}/volumes", wish)["volume"]
     else:
         (subnet,) = {lb["vip_subnet_id"] for lb in world.cloud.octavia.state.lbs}
         body = {"loadbalancer": {"name": name, "vip_subnet_id": subnet}}
@@ -167,6 +167,8 @@ def somebody(world: SimWorld) -> Caller:
     assert replica is not None
     held = replica.platform.keyring.identity(world.region, identity.key.id)
     assert held is not None
+    assert held.user_id is not None
+    assert held.password is not None
     scope = {"project": {"id": held.project_id}}
     return Caller.login(world.cloud, {"id": held.user_id}, held.password, scope)
 
@@ -228,7 +230,7 @@ def test_oc_24_two_load_balancers_of_one_display_name_are_two(where: str) -> Non
     run_virtual(scenario())
 
 
-def test_oc_24_two_deployments_in_one_cloud_leave_each_other_alone() -> None:
+def test_oc_24_two_deployments_in_one_cloud_leave_each_other_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """GIVEN two deployments with wishes of the same names WHEN one takes all of its own away
     THEN the other's objects are the same as before, and its passes write nothing."""
 
@@ -239,7 +241,7 @@ def test_oc_24_two_deployments_in_one_cloud_leave_each_other_alone() -> None:
         ):
             worlds = {}
             for world, prefix in ((one, "one"), (two, "two")):
-                await registered(world, prefix)
+                await registered(world, prefix, monkeypatch)
                 worlds[prefix] = await everything(world)
             for world, keys in ((one, worlds["one"]), (two, worlds["two"])):
                 for key in keys.values():
@@ -257,11 +259,9 @@ def test_oc_24_two_deployments_in_one_cloud_leave_each_other_alone() -> None:
     run_virtual(scenario())
 
 
-async def registered(world: SimWorld, prefix: str) -> None:
+async def registered(world: SimWorld, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `SimWorld.register`, with a domain of its own."""
     configure = Admin.configure
-    try:
-        Admin.configure = lambda self: configure(self, prefix)  # type: ignore[method-assign]  # for this one registration
+    with monkeypatch.context() as patched:
+        patched.setattr(Admin, "configure", lambda admin: configure(admin, prefix))
         await world.register(**region_section(world))
-    finally:
-        Admin.configure = configure  # type: ignore[method-assign]

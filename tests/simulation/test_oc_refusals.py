@@ -87,7 +87,7 @@ def test_oc_30_each_answer_has_its_code_and_is_not_asked_for_ever_at_one_pace(na
                     codes.add(case.code)
                     assert case.says in message(document)
                 assert "5e1d" not in str(document["status"]), "a word of the cloud's own"
-            assert codes == {case.code}, document["status"]
+            assert codes == {case.code}, world.status(key)
             asked = [c for c in world.cloud.log.calls(method="POST", path=case.path) if c.fault is not None]
             assert 3 <= len(asked) <= case.at_most
             pauses = [(b.at - a.at).total_seconds() for a, b in itertools.pairwise(asked)]
