@@ -10,6 +10,7 @@ import contextlib
 import gc
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -62,10 +63,14 @@ KEEP_ALIVE = 75  # seconds that an idle connection stays; longer than clients an
 
 
 class Server(uvicorn.Server):
-    """The HTTP server beside the process's own loop: signals are the process's.  `listening` is set when it answers."""
+    """The HTTP server beside the process's own loop: signals are the process's.  `listening` is set when it answers.
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    reuse_port: other processes may listen where this one does.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, reuse_port: bool = False) -> None:
         super().__init__(config)
+        self.reuse_port = reuse_port
         self.listening = asyncio.Event()
 
     @contextlib.contextmanager
@@ -81,8 +86,9 @@ class Server(uvicorn.Server):
 
     async def run_until_told(self) -> None:
         """Until `should_exit`.  OSError when the port is taken."""
+        shared = [_shared(self.config.host, self.config.port)] if self.reuse_port else None
         try:
-            await self.serve()
+            await self.serve(shared)
         except SystemExit:
             raise OSError(f"port {self.config.port} of {self.config.host} cannot be bound") from None
 
@@ -90,6 +96,23 @@ class Server(uvicorn.Server):
         """Where it listens; only once it does."""
         host, port, *_ = self.servers[0].sockets[0].getsockname()
         return str(host), int(port)
+
+
+def _shared(host: str, port: int) -> socket.socket:
+    """A socket that others may bind as well.  OSError."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind(address)
+    except OSError:
+        made.close()
+        raise
+    made.setblocking(False)
+    return made
 
 
 def bus_options(settings: Settings) -> BusOptions:
@@ -156,7 +179,7 @@ class Process:
         )
         self.readiness = Readiness({"database": self._database_fault})
         self.supervisor = Supervisor(self.meters, fatal=(BusRefused, SchemaBehind))
-        self.server = Server(self._server_config())
+        self.server = Server(self._server_config(), reuse_port=octavia.reuse_port)
         self.stopping = asyncio.Event()
 
     async def main(self) -> int:

@@ -34,6 +34,10 @@ class OctaviaSettings(BaseSettings):
     # ---- server
     bind_host: str = setting("127.0.0.1", "Address that the API listens on.")
     bind_port: int = setting(9876, "Port that the API listens on; 0: any free one.", ge=0, le=65535)
+    reuse_port: bool = setting(
+        False,
+        "Several processes on this machine may listen on the same address and port; the kernel spreads connections over them.",
+    )
     url_prefix: str = setting(
         "", "Path under which the API is served, for example /load-balancer; taken off before anything else."
     )

@@ -100,6 +100,17 @@ async def test_without_a_broker_what_is_read_is_answered_and_it_ends_well(databa
         assert (await fetch(port, LIST))[0] == 200
 
 
+async def test_two_replicas_answer_on_one_port_when_they_may_and_else_the_second_one_says_so(
+    database_url: str, own_nats: NatsServer
+) -> None:
+    port, settings = free_port(), settings_of(database_url, own_nats.url)
+    shared = octavia_of(bind_port=port, reuse_port=True)
+    async with running(Process(settings, shared)) as first, running(Process(settings, shared)) as second:
+        assert first == second == port
+        assert [(await fetch(port, LIST))[0] for _ in range(8)] == [200] * 8
+        assert await Process(settings, octavia_of(bind_port=port)).main() != 0
+
+
 async def test_it_waits_for_a_database_and_can_be_told_to_stop_meanwhile(own_nats: NatsServer) -> None:
     settings = settings_of(f"postgresql://127.0.0.1:{free_port()}/none", own_nats.url)
     process = Process(settings, octavia_of(), operations=load_what_is_there())
