@@ -224,7 +224,7 @@ def test_flavors_zones_quotas_providers_and_amphorae(operator: Osc, mine: Osc, r
         "quota set red --loadbalancer 9 --listener 8 --pool 7 --member 6 --healthmonitor 5 --l7policy 4 --l7rule 3"
     )
     assert changed["load_balancer"] == 9
-    assert mine.see("quota show red")["l7rule"] == 3
+    assert mine.see("quota show {project}", project=red.project)["l7rule"] == 3
     assert [row["project_id"] for row in see("quota list") if row["load_balancer"] == 9] == [red.project]
     do("quota unset red --loadbalancer --listener")
     assert see("quota show red")["load_balancer"] == -1
