@@ -95,7 +95,7 @@ class Level:
 
 LEVELS = (
     Level("unit", timeout=600),
-    Level("integration", timeout=1200),
+    Level("integration", timeout=2400),
     Level("simulation", timeout=900),
     Level("chaos", timeout=900),
     # Where the recordings are missing its tests say so and are skipped: they are data that the project does not hold.

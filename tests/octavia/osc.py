@@ -68,6 +68,7 @@ def serve() -> None:
     for line in sys.stdin:
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status: object
             try:
                 status = shell.main(json.loads(line))
             except SystemExit as end:

@@ -54,6 +54,7 @@ class Known:
     def __init__(self, inside: Inside) -> None:
         self.inside = inside
         self.ids: dict[str, dict[str, str]] = {}
+        self.profiles: dict[str, str] = {}
 
     def of(self, project: str) -> dict[str, str]:
         ids = self.ids.get(project)
@@ -87,6 +88,16 @@ class Known:
             "l7policy": policy,
             "l7rule": self._get(f"l7policies/{policy}/rules", project)[0]["id"],
         }
+
+    def profile(self, kind: str, data: str) -> str:
+        """A profile of flavors or zones."""
+        if kind not in self.profiles:
+            body = json.dumps({kind: {"name": "known", "provider_name": "noop", data: "{}"}}).encode()
+            path = f"/v2/lbaas/{kind.replace('_', '')}s"
+            reply, _ = self.inside.ask("POST", path, body, roles="admin")
+            assert reply.status == 201, reply.body
+            self.profiles[kind] = reply.body[kind]["id"]
+        return self.profiles[kind]
 
     def path(self, route: Route, project: str) -> str:
         """The route's path with ids of that project's tree."""
@@ -141,14 +152,16 @@ def test_requests_made_from_the_document(inside: Inside, known: Known, route: Ro
         if real != "no":
             where = known.path(route, MINE if real == "mine" else THEIRS)
         body = prepared.body or b""
+        assert isinstance(body, str | bytes)
         raw = body.encode() if isinstance(body, str) else body
+        kind = prepared.headers.get("Content-Type")
         target = f"{where}?{query}" if query else where
         answer = inside.ask(
             route.method,
             target,
             raw,
             roles="admin" if admin else "member",
-            content_type=prepared.headers.get("Content-Type"),
+            content_type=kind.decode() if isinstance(kind, bytes) else kind,
         )
         seen.append(answer[0].status)
         judged(f"{route.method} {target} {raw[:300]!r}", answer)
@@ -209,7 +222,7 @@ def test_every_field_with_every_kind_of_nonsense(inside: Inside, known: Known, r
             if time.monotonic() > ends and asked and SOAK:
                 return
             given = {**_whole(route, known), name: value}
-            root = {resource.one: given}
+            root: dict[str, Any] = {resource.one: given}
             if route.operation == "member.batch":
                 root = {"members": [given]}
             raw = json.dumps(root).encode()
@@ -227,7 +240,7 @@ def _whole(route: Route, known: Known) -> dict[str, Any]:
     if route.takes != "POST" and route.operation != "member.batch":
         return {}
     ids = known.of(MINE)
-    return {
+    bodies: dict[str, dict[str, Any]] = {
         "loadbalancer": {"vip_subnet_id": SUBNET},
         "listener": {"loadbalancer_id": ids["loadbalancer"], "protocol": "TCP", "protocol_port": 7777},
         "pool": {"loadbalancer_id": ids["loadbalancer"], "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"},
@@ -235,7 +248,17 @@ def _whole(route: Route, known: Known) -> dict[str, Any]:
         "healthmonitor": {"pool_id": ids["pool"], "type": "TCP", "delay": 5, "timeout": 3, "max_retries": 2},
         "l7policy": {"listener_id": ids["listener"], "action": "REJECT"},
         "l7rule": {"type": "PATH", "compare_type": "EQUAL_TO", "value": "/x"},
-    }.get(route.resource, {"name": "x"})
+        "flavorprofile": {"name": "x", "provider_name": "noop", "flavor_data": "{}"},
+        "flavor": {"name": "x", "flavor_profile_id": known.profile("flavorprofile", "flavor_data")},
+        "availability_zone_profile": {"name": "x", "provider_name": "noop", "availability_zone_data": "{}"},
+        "availability_zone": {
+            "name": "x",
+            "availability_zone_profile_id": known.profile(
+                "availability_zone_profile", "availability_zone_data"
+            ),
+        },
+    }
+    return bodies.get(route.resource, {"name": "x"})
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda r: r.operation)

@@ -9,7 +9,7 @@ POST = Body(
     {
         "name": text(required=True),
         "provider_name": text(required=True, nullable=False),
-        "availability_zone_data": text(4096, required=True),
+        "availability_zone_data": text(4096, required=True, nullable=False),
     },
 )
 

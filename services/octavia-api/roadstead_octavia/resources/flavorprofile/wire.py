@@ -9,7 +9,7 @@ POST = Body(
     {
         "name": text(required=True),
         "provider_name": text(required=True, nullable=False),
-        "flavor_data": text(4096, required=True),
+        "flavor_data": text(4096, required=True, nullable=False),
     },
 )
 
