@@ -69,6 +69,15 @@ class Connection:
 
 
 @dataclass(frozen=True)
+class Slice:
+    """Some requests sent in one go.  times: seconds of each; seconds: of all."""
+
+    times: Sequence[float]
+    seconds: float
+    bodies: Sequence[bytes]
+
+
+@dataclass(frozen=True)
 class Taken:
     """rate: per second; p50, p95: milliseconds."""
 
@@ -79,9 +88,15 @@ class Taken:
     bytes: int
 
 
-def load(
-    ports: Sequence[int], requests: Sequence[Request], clients: int, wanted: int
-) -> tuple[Taken, list[bytes]]:
+def taken(slices: Sequence[Slice]) -> Taken:
+    """What several goes come to together."""
+    times = [seconds for one in slices for seconds in one.times]
+    rate = len(times) / sum(one.seconds for one in slices)
+    halves = percentile(times, 0.5) * 1000, percentile(times, 0.95) * 1000
+    return Taken(len(times), rate, *halves, len(slices[-1].bodies[-1]))
+
+
+def load(ports: Sequence[int], requests: Sequence[Request], clients: int, wanted: int) -> Slice:
     """Send all of them, clients at a time, each client to one of the ports in turn.  BadAnswer for one that is not `wanted`."""
     todo: Iterator[Request] = iter(requests)
     lock, times, bodies, faults = threading.Lock(), list[float](), list[bytes](), list[Exception]()
@@ -112,11 +127,7 @@ def load(
     took = _timed([partial(guarded, connection) for connection in connections])
     if faults:
         raise faults[0]
-    rate = len(times) / took
-    taken = Taken(
-        len(times), rate, percentile(times, 0.5) * 1000, percentile(times, 0.95) * 1000, len(bodies[-1])
-    )
-    return taken, bodies
+    return Slice(times, took, bodies)
 
 
 def _timed(works: Sequence[Callable[[], None]]) -> float:
