@@ -43,7 +43,8 @@ HALF_DONE = {
     "a member twice": "SELECT pool_id FROM member GROUP BY pool_id, ip_address, protocol_port HAVING count(*) > 1",
     "two monitors": "SELECT pool_id FROM health_monitor GROUP BY pool_id HAVING count(*) > 1",
     "an operation that never ended": "SELECT id FROM operation WHERE state = 'SENT'",
-    "an active load balancer with something in error": """SELECT m.id FROM member m WHERE m.provisioning_status = 'ERROR'""",
+    "in error although the provider refused nothing": """SELECT id FROM member WHERE provisioning_status = 'ERROR'
+        UNION ALL SELECT id FROM load_balancer WHERE provisioning_status = 'ERROR'""",
 }
 
 
@@ -109,8 +110,9 @@ async def test_fifty_clients_on_shared_load_balancers(shaken: Ground) -> None:
         client.close()
     assert storm.faults == [], storm.faults[:5]
     assert storm.broken == 0
-    done = sum(storm.counts[code] for code in (201, 202, 204))
-    assert done > 20, storm.counts
+    # Reads come before each choice, so most answers are 200.
+    made = sum(storm.counts[code] for code in (201, 202, 204))
+    assert made > 3 * SECONDS, storm.counts
     assert storm.counts[409] > 0, storm.counts
     for was, now in zip(before, after, strict=True):
         assert now - was < GROWTH, (before, after)
