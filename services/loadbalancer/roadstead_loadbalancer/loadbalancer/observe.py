@@ -73,24 +73,35 @@ async def _going(p: LoadBalancerPass) -> Seen:
 async def find(p: LoadBalancerPass) -> BalancerSeen | None:
     """The load balancer of exactly our name: one list request, and a read by id where the list lacks what we noted.
 
-    One that was renamed in the cloud is still ours by the mark in its description (OC-24).
+    One that was renamed in the cloud is still ours by the mark in its description (OC-24): asked for where there has been one.
     """
     name = loadbalancer_name(p.resource.key.id)
     found = await p.find(p.principal, SERVICE, "loadbalancer.list", name)
     if found is None:
-        renamed: list[Mapping[str, Any]] = []
-
-        def bears(balancer: Mapping[str, Any]) -> bool:
-            alive = status_of(balancer) != "DELETED"
-            if alive and balancer.get("name") != name and balancer.get("description") == name:
-                renamed.append(balancer)
-            return alive and balancer.get("name") == name
-
-        held = p.remembered.get("loadbalancer")
-        await p.not_contradicted(p.principal, SERVICE, "loadbalancer.get", held, bears)
-        return balancer_seen(renamed[0]) if renamed else None
+        await p.not_contradicted(
+            p.principal,
+            SERVICE,
+            "loadbalancer.get",
+            p.remembered.get("loadbalancer"),
+            lambda balancer: balancer.get("name") == name and status_of(balancer) != "DELETED",
+        )
+        found = await _renamed(p, name) if p.resource.status.vipAddress is not None else None
+    if found is None:
+        return None
     p.note("loadbalancer", found["id"])
     return balancer_seen(found)
+
+
+async def _renamed(p: LoadBalancerPass, mark: str) -> dict[str, Any] | None:
+    """The one whose description is our mark, whatever its name.  Two are a consistency error; one of our name, which the list by
+    name lacked, makes one of the two lists wrong."""
+    listed = await p.get(p.principal, SERVICE, "loadbalancer.list", query={"description": mark})
+    found = [b for b in listed if b.get("description") == mark and status_of(b) != "DELETED"]
+    if len(found) > 1:
+        raise CloudError(Verdict.CONSISTENCY, text=f"{len(found)} load balancers bear the mark {mark}")
+    if found and found[0].get("name") == mark:
+        raise CloudError(Verdict.UNAVAILABLE, text=f"load-balancer lists no {mark} by name and yet has it")
+    return dict(found[0]) if found else None
 
 
 def balancer_seen(found: Mapping[str, Any]) -> BalancerSeen:
