@@ -76,16 +76,24 @@ class Level:
     `obstacle` says why it cannot run on a machine. `home` is the folder that a level waits for: until the tree has
     it, the level does not exist. `timeout` bounds the whole level, in seconds. `before` and `after` are commands that
     bring its surroundings up and down; `after` runs whatever became of the tests, but never when `in_use` said that
-    some of the surroundings ran before: what somebody else started is used and left as it is.
+    some of the surroundings ran before: what somebody else started is used and left as it is. `processes` run the tests
+    side by side, each with servers of its own; a level whose tests share surroundings, or load the machine on purpose,
+    has one.
     """
 
     name: str
     timeout: float
     obstacle: Callable[[Machine], str | None] = runs_anywhere
     home: str | None = None
+    processes: int = 1
     in_use: Callable[[Path], bool] = nothing_runs
     before: tuple[tuple[str, ...], ...] = ()
     after: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def spread(self) -> list[str]:
+        """pytest's options for that many processes; tests of one module stay together."""
+        return ["-n", str(self.processes), "--dist", "loadscope"] if self.processes > 1 else []
 
     @property
     def marks(self) -> str:
@@ -94,9 +102,9 @@ class Level:
 
 
 LEVELS = (
-    Level("unit", timeout=600),
-    Level("integration", timeout=2400),
-    Level("simulation", timeout=900),
+    Level("unit", timeout=900, processes=2),
+    Level("integration", timeout=1500, processes=3),
+    Level("simulation", timeout=900, processes=2),
     Level("chaos", timeout=900),
     # Where the recordings are missing its tests say so and are skipped: they are data that the project does not hold.
     Level("conformance", timeout=1200, home="tests/conformance"),
@@ -206,7 +214,9 @@ def run_tests(level: Level, arguments: Sequence[str], started: float) -> Result:
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     selection = ["-m", level.marks, f"--junitxml={report}", "-o", f"junit_suite_name={level.name}"]
-    status = run_bounded([sys.executable, "-m", "pytest", "-q", *selection, *arguments], level.timeout)
+    status = run_bounded(
+        [sys.executable, "-m", "pytest", "-q", *level.spread, *selection, *arguments], level.timeout
+    )
     seconds = time.monotonic() - started
     try:
         passed, failed, skipped = read_counts(report)

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,8 @@ def small_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "@pytest.mark.simulation\ndef test_slow():\n    import time; time.sleep(30)\n"
         "@pytest.mark.integration\n@pytest.mark.skip(reason='x')\ndef test_skipped(): pass\n"
     )
+    alone = tuple(replace(level, processes=1) for level in levels.LEVELS)
+    monkeypatch.setattr(levels, "LEVELS", alone)
     monkeypatch.setattr(levels, "ROOT", tmp_path)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a bare pytest starts in a third of the time
     return tmp_path
