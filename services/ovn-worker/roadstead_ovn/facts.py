@@ -5,7 +5,7 @@ A `Facts` may hold the whole region or only what one load balancer needs: what i
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from ipaddress import ip_address, ip_interface, ip_network
 
 MONITOR_PORT_PREFIX = "ovn-lb-hm-"
@@ -193,6 +193,7 @@ def _grouped(pairs: Iterable[tuple[str, RouterPort]]) -> dict[str, tuple[RouterP
     return {key: tuple(ports) for key, ports in found.items()}
 
 
+@lru_cache(65536)
 def canonical(address: str) -> str:
     """One spelling for every address; a text that is no address stays as it is."""
     try:
@@ -201,6 +202,7 @@ def canonical(address: str) -> str:
         return address
 
 
+@lru_cache(65536)
 def version_of(text: str) -> int:
     """4 or 6, of an address with or without a prefix length; 0 for what is neither."""
     try:

@@ -6,7 +6,7 @@ OVN cannot balance are not rendered; `check` refuses them before they are stored
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from roadstead_ovn.balancer import Balancer, Listener, Member, Pool, Vip
 from roadstead_ovn.facts import Facts, canonical, version_of
@@ -32,13 +32,10 @@ def render(balancer: Balancer | None, facts: Facts) -> Wanted:
     if balancer is None:
         return Wanted()
     health = health_of(balancer, facts)
+    rows = [_Row(balancer, facts, health, protocol, n) for n, protocol in _protocols(balancer)]
     return Wanted(
-        rows=tuple(_Row(balancer, facts, health, protocol, n).row() for n, protocol in _protocols(balancer)),
-        switch_ports={
-            vip.port_id: SwitchPort(())
-            for vip in balancer.vips
-            if vip.port_id and _is_free(facts, vip.port_id)
-        },
+        rows=tuple(row.row(rows) for row in rows),
+        switch_ports={vip.port_id: SwitchPort(()) for vip in balancer.vips if _is_free(facts, vip.port_id)},
         monitor_subnets=frozenset(s for pool in balancer.pools for s in probe_subnets(balancer, pool, facts)),
         centralised=_centralised(balancer, facts),
         lacking=lacking(balancer, facts),
@@ -93,57 +90,74 @@ class _Row:
             if vip.port_id and (address := facts.floating(vip.port_id, vip.address))
         }
 
-    def row(self) -> LoadBalancerRow:
-        counts = self._network_counts()
-        routers = self._routers()
+        self._vip_networks = [facts.network_of(vip.network_id, vip.subnet_id) for vip in balancer.vips]
+        subnets = [facts.subnet.get(balancer.member_subnet(member)) for member in self._members()]
+        self._member_networks = [subnet.network_id for subnet in subnets if subnet is not None]
+        self.counts = self._network_counts()
+        self.routers = self._found_routers()
+        by_router = self._networks_by_router()
+        self.switches = frozenset(_switch(network) for network in (*self.counts, *by_router))
+
+    def row(self, rows: Sequence["_Row"]) -> LoadBalancerRow:
+        """rows: all of the load balancer's."""
         chosen = {_fields(pool) for pool in self._pools}
         affinities = {str(pool.affinity) for pool in self._pools if pool.affinity is not None}
         return LoadBalancerRow(
             name=self._balancer.id,
             protocol=self._protocol,
             vips=self._vips(),
-            external_ids=self._external_ids(counts, routers),
+            external_ids=self._external_ids(),
             options={"affinity_timeout": max(affinities, key=int)} if affinities else {},
             selection_fields=ADDRESSES if chosen == {ADDRESSES} else FOUR_TUPLE,
             ip_port_mappings=self._mappings(),
             health_checks=tuple(self._health_checks()),
-            switches=frozenset(_switch(network) for network in (*counts, *self._networks_by_router(routers))),
-            routers=frozenset(f"neutron-{router}" for router in routers),
-            freedom=Freedom(frozenset(chosen) if chosen else None, frozenset(affinities)),
+            switches=self.switches,
+            routers=frozenset(f"neutron-{router}" for router in self.routers),
+            freedom=Freedom(
+                selection_fields=frozenset(chosen) if chosen else None,
+                affinity=frozenset(affinities),
+                switches=frozenset(switch for row in rows for switch in row.switches),
+                routers=frozenset(f"neutron-{router}" for row in rows for router in row.routers),
+                counts=self._free_counts(rows),
+            ),
         )
 
     # ---------------------------------------------------------- where it hangs
 
-    def _network_counts(self) -> Counter[str]:
+    def _network_counts(self) -> Mapping[str, int]:
         """Networks whose switch carries the row by itself, and how many VIPs and members stand for each."""
-        facts, counts = self._facts, Counter[str]()
-        vips = self._balancer.vips if self._is_first else (self._balancer.vip,)
-        for vip in vips:
-            counts[facts.network_of(vip.network_id, vip.subnet_id)] += 1
-        for member in self._members():
-            subnet = facts.subnet.get(self._balancer.member_subnet(member))
-            if subnet is not None:
-                counts[subnet.network_id] += 1
-        hanging = {
-            n: network for n in counts if (network := facts.network.get(n)) and not network.is_provider
-        }
-        return Counter({network: counts[network] for network in sorted(hanging)})
+        vips = self._vip_networks if self._is_first else self._vip_networks[:1]
+        counts = Counter([*vips, *self._member_networks])
+        return {network: counts[network] for network in sorted(counts) if self._hangs(network)}
 
-    def _routers(self) -> tuple[str, ...]:
-        subnets = [
-            self._balancer.vip.subnet_id,
-            *sorted(self._balancer.member_subnet(m) for m in self._members()),
-        ]
+    def _hangs(self, network_id: str) -> bool:
+        network = self._facts.network.get(network_id)
+        return network is not None and not network.is_provider
+
+    def _free_counts(self, rows: Sequence["_Row"]) -> dict[str, frozenset[int]]:
+        """A row that was copied counts each network of its model once, whatever stood for it there."""
+        vips, members = Counter(self._vip_networks), Counter(self._member_networks)
+        copied = {network for row in rows if row is not self for network in row.counts}
+        return {
+            _switch(n): frozenset(
+                {members[n] + vips[n], members[n] + 1 if n in copied or n in vips else 0} - {0}
+            )
+            for n in copied | set(self.counts)
+        }
+
+    def _found_routers(self) -> tuple[str, ...]:
+        behind = sorted({self._balancer.member_subnet(m) for m in self._members()})
+        subnets = [self._balancer.vip.subnet_id, *behind]
         found: dict[str, None] = {}
         for subnet in subnets:
             found.update(dict.fromkeys(self._facts.routers_of(subnet)))
         return tuple(found)
 
-    def _networks_by_router(self, routers: Iterable[str]) -> list[str]:
+    def _networks_by_router(self) -> list[str]:
         version = version_of(self._balancer.vip.address)
         return [
             network
-            for router in routers
+            for router in self.routers
             for network in self._facts.networks_of(router, version)
             if network in self._facts.network
         ]
@@ -153,7 +167,7 @@ class _Row:
 
     # ---------------------------------------------------------- columns
 
-    def _external_ids(self, counts: Counter[str], routers: tuple[str, ...]) -> dict[str, str]:
+    def _external_ids(self) -> dict[str, str]:
         balancer = self._balancer
         ids = {
             "enabled": str(balancer.enabled),
@@ -169,10 +183,10 @@ class _Row:
         further = [self._floating[v.address] for v in balancer.additional if v.address in self._floating]
         if further:
             ids["neutron:additional_vip_fips"] = ",".join(further)
-        if counts:
-            ids["ls_refs"] = json.dumps({_switch(network): count for network, count in counts.items()})
-        if routers:
-            ids["lr_ref"] = ",".join(f"neutron-{router}" for router in routers)
+        if self.counts:
+            ids["ls_refs"] = json.dumps({_switch(network): count for network, count in self.counts.items()})
+        if self.routers:
+            ids["lr_ref"] = ",".join(f"neutron-{router}" for router in self.routers)
         for listener in self._listeners:
             target = f"pool_{listener.pool_id}" if listener.pool_id else ""
             ids[_key("listener", listener.id, listener.enabled)] = f"{listener.port}:{target}"

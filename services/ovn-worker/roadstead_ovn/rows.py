@@ -31,13 +31,18 @@ class HealthCheckRow:
 
 @dataclass(frozen=True)
 class Freedom:
-    """Where pools of one row disagree about what the row has once only, any of their choices will do.
+    """What depends on the order in which things happened, and may be found in any of these forms.
 
-    selection_fields, affinity: the choices; None: whatever is there will do.
+    selection_fields, affinity: a row has them once; where its pools disagree any of their choices will do (None: whatever is there).
+    switches, routers: where other rows of the load balancer hang; a row that was copied from them hangs there too.  counts: by switch,
+    the numbers that `ls_refs` may have.
     """
 
     selection_fields: frozenset[tuple[str, ...]] | None = frozenset()
     affinity: frozenset[str] = frozenset()
+    switches: frozenset[str] = frozenset()
+    routers: frozenset[str] = frozenset()
+    counts: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -131,15 +136,40 @@ def differing(wanted: LoadBalancerRow, found: LoadBalancerRow) -> tuple[str, ...
 
 def settled(wanted: LoadBalancerRow, found: LoadBalancerRow) -> LoadBalancerRow:
     """The wanted row with what the found one has where either will do, so that traffic keeps its way."""
+    freedom = wanted.freedom
     fields = tuple(sorted(found.selection_fields))
-    choices = wanted.freedom.selection_fields
+    choices = freedom.selection_fields
     if fields == wanted.selection_fields or not (choices is None or fields in choices):
         fields = wanted.selection_fields
     ids = {key: _kept(key, value, found.external_ids) for key, value in wanted.external_ids.items()}
+    further = found.routers & freedom.routers - wanted.routers
+    if further:
+        ids["lr_ref"] = ",".join([*_split(ids.get("lr_ref", "")), *sorted(further)])
+    if counts := _counts(ids.get("ls_refs"), found.external_ids.get("ls_refs"), freedom):
+        ids["ls_refs"] = json.dumps(counts)
     options = dict(wanted.options)
-    if (timeout := found.options.get("affinity_timeout")) in wanted.freedom.affinity:
+    if (timeout := found.options.get("affinity_timeout")) in freedom.affinity:
         options["affinity_timeout"] = str(timeout)
-    return replace(wanted, external_ids=ids, options=options, selection_fields=fields)
+    return replace(
+        wanted,
+        external_ids=ids,
+        options=options,
+        selection_fields=fields,
+        switches=wanted.switches | (found.switches & freedom.switches),
+        routers=wanted.routers | further,
+    )
+
+
+def _counts(wanted: str | None, found: str | None, freedom: Freedom) -> dict[str, int]:
+    counts: dict[str, int] = json.loads(wanted) if wanted else {}
+    try:
+        there = json.loads(found) if found else {}
+    except ValueError:
+        there = {}
+    for switch, count in there.items() if isinstance(there, dict) else ():
+        if isinstance(count, int) and count in freedom.counts.get(switch, ()):
+            counts[switch] = count
+    return counts
 
 
 def _kept(key: str, wanted: str, found: Mapping[str, str]) -> str:
@@ -158,8 +188,12 @@ def _kept(key: str, wanted: str, found: Mapping[str, str]) -> str:
     return wanted
 
 
+def _split(value: str) -> list[str]:
+    return [part for part in value.split(",") if part]
+
+
 def _list(value: str) -> tuple[str, ...]:
-    return tuple(sorted(part for part in value.split(",") if part))
+    return tuple(sorted(_split(value)))
 
 
 def _json(key: str, value: str) -> Any:

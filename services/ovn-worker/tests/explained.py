@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Departure:
-    """columns: names of row columns that may differ, `rows` for rows that are there or not.  statuses: kinds of objects that may stand
-    otherwise.  refusal: the refusal may differ."""
+    """columns: names of row columns that differ, `rows` for rows that are there or not.  statuses: kinds of objects that stand otherwise.
+    refusal: the refusal differs."""
 
     rule: str
     columns: frozenset[str] = frozenset()
@@ -20,8 +20,6 @@ class Departure:
 def _departure(rule: str, *columns: str, statuses: tuple[str, ...] = ()) -> Departure:
     return Departure(rule, frozenset(columns), frozenset(statuses))
 
-
-_LOST = _departure("rows-lost", "rows", statuses=("loadbalancers", "listeners"))
 
 DEPARTURES: dict[str, Departure] = {
     # tagged as flaws of the original
@@ -38,10 +36,10 @@ DEPARTURES: dict[str, Departure] = {
     # not tagged
     "hm-two-pools-same-member": _departure("hm-two-pools-same-member", "external_ids", statuses=("members",)),
     "listener-delete-disabled": _departure("listener-delete-disabled", "protocol", "external_ids"),
-    "lb-update-lost": _LOST,
-    "listener-on-lost-lb": _LOST,
-    "listener-update-lost": _LOST,
-    "listener-delete-lost": _LOST,
+    "lb-update-lost": _departure("rows-lost", "rows", statuses=("loadbalancers",)),
+    "listener-on-lost-lb": _departure("rows-lost", "rows", statuses=("listeners",)),
+    "listener-update-lost": _departure("rows-lost", "rows", statuses=("listeners",)),
+    "listener-delete-lost": _departure("rows-lost", "rows"),
     "sync-extra-member": _departure("sync-leftovers", "external_ids"),
     "sync-lost-with-hm": _departure("sync-statuses", statuses=("members",)),
     "pool-bad-persistence-http-cookie": Departure("cookie-persistence", refusal=True),

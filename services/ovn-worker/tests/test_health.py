@@ -67,6 +67,11 @@ def test_a_failure_of_one_protocol_shows_in_the_whole() -> None:
     assert (found.listeners["l2"], found.load_balancer) == ("ERROR", "ERROR")
 
 
+def test_nobody_looks_after_members_of_sctp_pools() -> None:
+    wish = tree([], [pool(members=[member("m", "203.0.113.9")], protocol="SCTP", healthmonitor=monitor())])
+    assert health(wish).members == {"m": "NO_MONITOR"}
+
+
 def test_a_pool_that_no_listener_uses_harms_nobody() -> None:
     wish = tree(
         [listener(default=None)], [pool(members=[member("m", "203.0.113.9")], healthmonitor=monitor())]

@@ -67,9 +67,7 @@ def test_rows_are_those_of_the_original(identifier: str) -> None:
     for moment in moments:
         if moment.step.get("what") not in DAMAGE:
             seen |= row_differences(moment)
-    assert seen <= DEPARTURES.get(identifier, NONE).columns
-    if identifier not in DEPARTURES:
-        assert all(m.step.get("what") in DAMAGE or not row_differences(m) for m in moments)
+    assert seen == DEPARTURES.get(identifier, NONE).columns
 
 
 def said(health: Health, identifier: str) -> dict[tuple[str, str], str]:
@@ -91,7 +89,7 @@ def test_final_statuses_are_those_of_the_original(identifier: str) -> None:
     stands = balancer(moments[-1].tree)
     ours = said(health_of(stands, moments[-1].facts), stands.id) if stands else {}
     differing_kinds = {kind for (kind, key), status in ours.items() if last.get((kind, key)) != status}
-    assert differing_kinds <= DEPARTURES.get(identifier, NONE).statuses
+    assert differing_kinds == DEPARTURES.get(identifier, NONE).statuses
 
 
 @pytest.mark.parametrize("identifier", IDS)
@@ -112,15 +110,10 @@ def test_refusals_are_those_of_the_original(identifier: str) -> None:
             assert ours == Refusal(CLASSES[error["class"]], error["user_fault_string"])
 
 
-def test_every_explanation_is_needed_and_has_its_line() -> None:
+def test_every_explanation_has_its_line() -> None:
     text = (ROOT / "docs" / "ovn-departures.md").read_text()
-    for identifier, departure in DEPARTURES.items():
+    for departure in DEPARTURES.values():
         assert f"| {departure.rule} |" in text, departure.rule
-        if identifier not in scenarios() or departure.refusal or departure.statuses:
-            continue
-        moments = Replay(scenarios()[identifier]).moments()
-        differences = [row_differences(m) for m in moments if m.step.get("what") not in DAMAGE]
-        assert set().union(*differences) == departure.columns, identifier
 
 
 def test_ports_are_asked_for_as_the_original_does() -> None:

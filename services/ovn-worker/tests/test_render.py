@@ -23,7 +23,7 @@ from roadstead_ovn.rows import (
     settled,
 )
 
-from .shapes import SIXTH, facts, listener, machine, member, monitor, pool, regions, tree, trees
+from .shapes import SIXTH, facts, listener, machine, member, monitor, monitor_port, pool, regions, tree, trees
 
 
 def rendered(wish: dict[str, Any], region: Facts | None = None) -> Wanted:
@@ -123,8 +123,25 @@ def test_a_member_on_two_networks_with_one_address_has_one_stable_mapping() -> N
     region = facts(
         networks=(*base.networks, Network("net-z")),
         subnets=(*base.subnets, twin),
-        ports=(*base.ports, replace(machine("other", "sub-a", "192.0.2.10"), network_id="net-z")),
+        ports=(
+            *base.ports,
+            replace(machine("other", "sub-a", "192.0.2.10"), network_id="net-z"),
+            replace(
+                monitor_port("sub-a", "192.0.2.201"),
+                id="probe-z",
+                name="ovn-lb-hm-sub-z",
+                fixed_ips=(("sub-z", "192.0.2.201"),),
+            ),
+        ),
     )
+    alone = only_row(
+        tree(
+            [listener()],
+            [pool(members=[member("m1", "192.0.2.10", 80, "sub-z")], healthmonitor=monitor())],
+        ),
+        region,
+    )
+    assert alone.ip_port_mappings == {"192.0.2.10": "other:192.0.2.201"}
     members = [member("m1", "192.0.2.10", 80, "sub-z"), member("m2", "192.0.2.10", 81, "sub-a")]
     row = only_row(tree([listener()], [pool(members=members, healthmonitor=monitor())]), region)
     assert row.ip_port_mappings == {"192.0.2.10": "vm-192.0.2.10:192.0.2.200"}
@@ -165,6 +182,71 @@ def test_order_in_texts_is_no_difference_and_content_is() -> None:
         "external_ids",
     )
     assert differing(row, replace(row, switches=frozenset())) == ("switches",)
+
+
+def two_protocols(subnet: str, address: str) -> dict[str, Any]:
+    pools = [pool("t", [member("m1", address, subnet=subnet)]), pool("u", protocol="UDP")]
+    return tree([listener("l1", default="t"), listener("l2", 53, "u", protocol="UDP")], pools)
+
+
+def test_a_row_that_was_copied_from_another_hangs_where_that_one_did() -> None:
+    region = facts(router_ports=facts().router_ports[1:])
+    wish = two_protocols("sub-b", "198.51.100.10")
+    first, second = rendered(wish, region).rows
+    assert (first.protocol, second.protocol) == ("tcp", "udp")
+    assert set(second.switches) == {"neutron-net-a"}
+    copied = replace(
+        second,
+        external_ids={
+            **second.external_ids,
+            "ls_refs": json.dumps({"neutron-net-a": 1, "neutron-net-b": 1}),
+            "lr_ref": "neutron-r1",
+        },
+        switches=first.switches,
+        routers=first.routers,
+    )
+    assert differing(second, copied) == ()
+    assert json.loads(settled(second, copied).external_ids["ls_refs"]) == {
+        "neutron-net-a": 1,
+        "neutron-net-b": 1,
+    }
+    left = rendered({**wish, "statuses": {"members": {"m1": ["PENDING_DELETE", ""]}}}, region).rows[1]
+    assert differing(left, copied) == ("external_ids", "routers", "switches")
+
+
+def test_further_rows_count_the_vip_once_and_either_may_be_the_first() -> None:
+    wish = two_protocols("sub-b", "198.51.100.10")
+    wish["loadbalancer"]["additional_vips"] = [SIXTH]
+    first, second = rendered(wish).rows
+    counts = [json.loads(row.external_ids["ls_refs"])["neutron-net-a"] for row in (first, second)]
+    assert counts == [2, 1]
+    other = json.dumps({"neutron-net-a": 2})
+    found = replace(second, external_ids={**second.external_ids, "ls_refs": other})
+    assert settled(second, found).external_ids["ls_refs"] == other
+
+
+def test_the_longest_affinity_of_a_protocol_counts() -> None:
+    kept = [{"type": "SOURCE_IP", "persistence_timeout": seconds} for seconds in (60, 500, 70)]
+    row = only_row(tree([], [pool(f"p{n}", session_persistence=k) for n, k in enumerate(kept)]))
+    assert row.options == {"affinity_timeout": "500"}
+    assert differing(row, replace(row, options={"affinity_timeout": "60"})) == ()
+    assert differing(row, replace(row, options={"affinity_timeout": "61"})) == ("options",)
+    assert differing(row, replace(row, options={})) == ("options",)
+
+
+def test_a_floating_ip_of_another_address_of_the_port_is_not_ours() -> None:
+    wish = tree([listener()], [pool(members=[member("m", "192.0.2.10")])])
+    region = facts(floating_ips=(FloatingIP("203.0.113.20", "vip", "192.0.2.6"),))
+    assert only_row(wish, region) == only_row(wish)
+
+
+def test_counts_of_networks_are_right_whenever_a_row_is_written() -> None:
+    row = only_row(tree([listener()], [pool(members=[member("m1", "198.51.100.10", subnet="sub-b")])]))
+    for count in (2, 5):
+        wrong = {**row.external_ids, "ls_refs": json.dumps({"neutron-net-a": 1, "neutron-net-b": count})}
+        found = replace(row, external_ids=wrong)
+        assert differing(row, found) == ()
+        assert json.loads(settled(row, found).external_ids["ls_refs"])["neutron-net-b"] == 1
 
 
 # ------------------------------------------------------------ properties
