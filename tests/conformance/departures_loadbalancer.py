@@ -97,12 +97,12 @@ def _no_peer_port_twice(line: Line) -> bool:
         for table, verb, row in line[side]["changes"]:
             if (table, verb) == ("listener", "put"):
                 rows[row["protocol_port"], row["protocol"]].append(row)
-    ports = [row["peer_port"] for rows in recorded.values() for row in rows]
-    own = [row["peer_port"] for rows in ours.values() for row in rows]
+    ports = [row["peer_port"] for made in recorded.values() for row in made]
+    own = [row["peer_port"] for made in ours.values() for row in made]
     if not _creates(line) or len(set(ports)) == len(ports) or len(set(own)) < len(own):
         return False
-    for place, rows in recorded.items():
-        for row, other in zip(rows, ours.get(place, ()), strict=False):
+    for place, made in recorded.items():
+        for row, other in zip(made, ours.get(place, ()), strict=False):
             row["peer_port"] = other["peer_port"]
     return True
 

@@ -30,7 +30,7 @@ def fault(text: str) -> dict[str, Any]:
 def a_line(
     expected: dict[str, Any], actual: dict[str, Any], body: Any = None, method: str = "POST"
 ) -> dict[str, Any]:
-    blank = {"changes": [], "provider_calls": [], "body": None}
+    blank: dict[str, Any] = {"changes": [], "provider_calls": [], "body": None}
     request = {"method": method, "path": "/v2/lbaas/loadbalancers", "body": json.dumps(body or {})}
     return {"request": request, "expected": {**blank, **expected}, "actual": {**blank, **actual}}
 
@@ -147,8 +147,10 @@ def test_members_of_a_pool_with_a_monitor_are_offline_and_others_are_compared() 
             ["member", "put", {"ip_address": m["address"], "protocol_port": 80, "operating_status": s}]
             for m, s in zip(shown, (first, second), strict=True)
         ]
-        pools = [{"healthmonitor": {}, "members": shown[:1]}, {"healthmonitor": None, "members": shown[1:]}]
-        pools[0]["healthmonitor"] = {"type": "PING"}
+        pools = [
+            {"healthmonitor": {"type": "PING"}, "members": shown[:1]},
+            {"healthmonitor": None, "members": shown[1:]},
+        ]
         return {"status": 201, "body": {"loadbalancer": {"pools": pools}}, "changes": rows}
 
     line = a_line(members("NO_MONITOR", "NO_MONITOR"), members("OFFLINE", "NO_MONITOR"))
