@@ -206,10 +206,7 @@ def _load_balancer_failover(models: list[Model], _: Sequence[Any], around: Surro
 
 def _listener_create(models: list[Model], _: Sequence[Any], around: Surroundings) -> Found:
     for model in models:
-        yield from _listener(model)
-        pool = model.get("default_pool")
-        if isinstance(pool, Mapping) and pool.get("members") is not None:
-            yield from _pool(pool)
+        yield from _listener(model)  # its default pool stands already, and has been agreed to
 
 
 def _pool_create(models: list[Model], _: Sequence[Any], around: Surroundings) -> Found:

@@ -47,6 +47,15 @@ def test_oc_06_what_ovn_cannot_do_is_named(method: str, model: Any, part: str) -
     assert part in refusal.text
 
 
+def test_what_stands_already_is_not_refused_again() -> None:
+    made = listener(default_pool=pool(lb_algorithm="ROUND_ROBIN"))
+    assert text("listener_create", made) is None
+    assert (
+        text("listener_update", listener(allowed_cidrs=["203.0.113.0/24"]), {"listener_id": "listener"})
+        is None
+    )
+
+
 def test_a_monitor_without_a_type_is_refused() -> None:
     assert text("health_monitor_create", monitor(type=None)) == NO_TYPE
     assert text("health_monitor_update", monitor(), {"healthmonitor_id": "hm", "delay": 9}) is None
