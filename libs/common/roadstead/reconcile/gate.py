@@ -269,8 +269,15 @@ async def _take(
     return None
 
 
-def before_delete(row: Row, directory: Directory, has_project: Callable[[str], bool]) -> Held | Open:
-    """A deletion waits for its consumers; without a project of its identity there is nothing to delete (REF-001)."""
+def before_delete(
+    row: Row,
+    directory: Directory,
+    has_project: Callable[[str], bool],
+    has_user: Callable[[str], bool],
+) -> Held | Open:
+    """A deletion waits for its consumers; without a project of its identity there is nothing to delete (REF-001), nor is there for who
+    has built nothing in one that was never whole.  has_project, has_user: what the credential we hold of an identity has.
+    """
     if row.consumers:
         return _consumers(row)
     identity = row.metadata.get("identityId")
@@ -286,9 +293,11 @@ def before_delete(row: Row, directory: Directory, has_project: Callable[[str], b
             identity = next((k.partition("/")[2] for k in row.references if k.startswith("identity/")), None)
     if identity is None or f"identity/{identity}" not in row.references:
         return Held(GateRule.UNREALIZED, done=True)  # no reference, so no write was ever made
-    if has_project(str(identity)):
-        return Open(str(identity))
     view = directory.get("identity", str(identity))
+    if has_project(str(identity)):
+        if _never_whole(row, view, has_user(str(identity))):
+            return Held(GateRule.UNREALIZED, done=True)
+        return Open(str(identity))
     if view is None:
         if not _touched(row) and not row.status.get("made"):
             return Held(GateRule.UNREALIZED, done=True)  # it waited for an identity that never was
@@ -298,6 +307,19 @@ def before_delete(row: Row, directory: Directory, has_project: Callable[[str], b
         return Held(GateRule.UNREALIZED, done=True)
     text = f"the credentials of the identity {identity} have not arrived yet"
     return Held(GateRule.IDENTITY_UNKNOWN, Retry(Code.UNKNOWN, text))
+
+
+def _never_whole(row: Row, identity: StatusView | None, has_user: bool) -> bool:
+    """Whether the row's identity was never fit to build in, and the row shows no trace of having built.
+
+    Then the cloud cannot be asked in the identity's name, and nothing is there to be asked for: who looked all the same would wait for
+    the identity to become whole, and the identity, when it goes, for the row.
+    """
+    if row.ever_provisioned or row.intents or row.status.get("made"):
+        return False
+    if identity is not None and (identity.deleting or identity.gone) and not identity.ever_provisioned:
+        return True  # for good; also for a rebuilt row, of which nobody knows when it last wrote
+    return not has_user and row.written_at is None
 
 
 def _consumers(row: Row) -> Held:

@@ -140,6 +140,7 @@ class Passes:
                 row,
                 self.w.directory,
                 lambda identity: self._fitting(row.key.region, identity),
+                lambda identity: self._has_user(row.key.region, identity),
             )
         lease = held.lease
 
@@ -176,6 +177,10 @@ class Passes:
             return False
         told = view.status.get("projectId") if view is not None and not view.gone else None
         return told is None or told == held.project_id
+
+    def _has_user(self, region: str, identity: str) -> bool:
+        held = self.w.keyring.identity(region, identity)
+        return held is not None and bool(held.user_id and held.password)
 
     def _await_news(self, row: Row, needs: Sequence[Need], watches: Sequence[Need]) -> None:
         """Remember who needs what is not known here yet: its first STATUS makes the row due, not the backstop.

@@ -236,6 +236,7 @@ def test_ref_003_a_delete_with_consumers_waits_and_names_them() -> None:
         replace(row(), deleting=True, consumers=("servers.region.unikorn-cloud.org/x",)),
         Directory(),
         lambda _: True,
+        lambda _: True,
     )
     assert isinstance(held, Held)
     assert isinstance(held.outcome, Yield)
@@ -247,14 +248,19 @@ def test_ref_003_a_delete_with_consumers_waits_and_names_them() -> None:
 def test_ref_024_a_cascade_deletes_our_consumers_and_leaves_external_ones() -> None:
     consumers = (f"servers.region.unikorn-cloud.org/{NETWORK}", "clusters.example.org/1")
     held = before_delete(
-        replace(row(), deleting=True, cascade=True, consumers=consumers), Directory(), lambda _: True
+        replace(row(), deleting=True, cascade=True, consumers=consumers),
+        Directory(),
+        lambda _: True,
+        lambda _: True,
     )
     assert isinstance(held, Held)
     assert [(p.key.kind, p.key.id, p.body["delete"]) for p in held.publish] == [("server", NETWORK, True)]
 
 
 def test_ref_001_without_a_granted_identity_nothing_was_ever_written() -> None:
-    held = before_delete(replace(row(identityId=IDENTITY), deleting=True), Directory(), lambda _: True)
+    held = before_delete(
+        replace(row(identityId=IDENTITY), deleting=True), Directory(), lambda _: True, lambda _: True
+    )
     assert isinstance(held, Held)
     assert held.done
 
@@ -263,7 +269,7 @@ def test_ref_001_an_identity_without_a_project_is_unrealized() -> None:
     directory = Directory()
     directory.put(view_of(target("identity", IDENTITY, state="provisioning")["target"]))
     going = replace(row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": 1})
-    held = before_delete(going, directory, lambda _: False)
+    held = before_delete(going, directory, lambda _: False, lambda _: False)
     assert isinstance(held, Held)
     assert held.done
 
@@ -272,7 +278,7 @@ def test_an_identity_nobody_has_heard_of_is_unknown_and_not_absent() -> None:
     going = replace(
         row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": 1}, ever_provisioned=True
     )
-    held = before_delete(going, Directory(), lambda _: False)
+    held = before_delete(going, Directory(), lambda _: False, lambda _: False)
     assert isinstance(held, Held)
     assert isinstance(held.outcome, Retry)
     assert held.outcome.code is Code.UNKNOWN
@@ -282,9 +288,51 @@ def test_ref_002_a_realized_identity_lets_the_delete_through_whatever_the_status
     going = replace(
         row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": 1}, status={}
     )
-    opened = before_delete(going, Directory(), lambda _: True)
+    opened = before_delete(going, Directory(), lambda _: True, lambda _: True)
     assert isinstance(opened, Open)
     assert opened.identity == IDENTITY
+
+
+BUILT: dict[str, dict[str, Any]] = {
+    "provisioned": {"ever_provisioned": True},
+    "asked": {"intents": ({"intentId": "1"},)},
+    "made": {"status": {"made": {"create": 1}}},
+}
+
+
+@pytest.mark.parametrize("has_user", [True, False])
+@pytest.mark.parametrize("last", ["deleting", "gone"])
+def test_ref_001_who_has_built_nothing_in_an_identity_that_ends_before_it_was_whole_goes_without_a_call(
+    last: str, has_user: bool
+) -> None:
+    """The identity waits for us to go, and will never have what it takes to look for what we might have built."""
+    directory = Directory()
+    view = view_of(target("identity", IDENTITY, state="deprovisioning")["target"])
+    directory.put(replace(view, deleting=last == "deleting", gone=last == "gone"))
+    going = replace(row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": 1})
+    for nothing in (going, replace(going, written_at=LATER)):  # a rebuilt row counts as just written
+        held = before_delete(nothing, directory, lambda _: True, lambda _: has_user)
+        assert isinstance(held, Held)
+        assert (held.rule, held.done) == (GateRule.UNREALIZED, True)
+    for trace in BUILT.values():
+        built = replace(going, **trace)
+        assert isinstance(before_delete(built, directory, lambda _: True, lambda _: has_user), Open)
+    directory.put(replace(view, deleting=True, ever_provisioned=True, resource_version=9))
+    assert isinstance(before_delete(going, directory, lambda _: True, lambda _: True), Open)
+
+
+def test_ref_001_who_has_built_nothing_in_an_identity_without_a_user_goes_without_a_call() -> None:
+    going = replace(row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": 1})
+    directory = Directory()
+    directory.put(view_of(target("identity", IDENTITY, state="error")["target"]))
+    for known in (Directory(), directory):
+        held = before_delete(going, known, lambda _: True, lambda _: False)
+        assert isinstance(held, Held)
+        assert (held.rule, held.done) == (GateRule.UNREALIZED, True)
+        assert isinstance(before_delete(going, known, lambda _: True, lambda _: True), Open)
+        for trace in (*BUILT.values(), {"written_at": LATER}):
+            built = replace(going, **trace)
+            assert isinstance(before_delete(built, known, lambda _: True, lambda _: False), Open)
 
 
 def test_the_key_of_a_row_is_the_consumer_string() -> None:
@@ -309,18 +357,18 @@ async def test_a_reference_that_overtook_its_target_waits_a_while() -> None:
 def test_ref_001_an_identity_that_never_asked_for_a_project_goes_without_a_call() -> None:
     """Whatever its region is, also one that nobody registered."""
     base = replace(row(), key=Key(REGION, PROJECT, "identity", IDENTITY))
-    held = before_delete(base, Directory(), lambda _: False)
+    held = before_delete(base, Directory(), lambda _: False, lambda _: False)
     assert isinstance(held, Held)
     assert (held.rule, held.done) == (GateRule.UNREALIZED, True)
     for begun in (
         replace(base, record="sealed"),
         replace(base, status={**base.status, "projectReady": False}),
     ):
-        assert isinstance(before_delete(begun, Directory(), lambda _: False), Open)
+        assert isinstance(before_delete(begun, Directory(), lambda _: False, lambda _: False), Open)
 
 
 def test_ref_001_what_waited_for_an_identity_that_never_was_goes_at_once() -> None:
     going = replace(row(identityId=IDENTITY), deleting=True, references={f"identity/{IDENTITY}": -1})
-    held = before_delete(going, Directory(), lambda _: False)
+    held = before_delete(going, Directory(), lambda _: False, lambda _: False)
     assert isinstance(held, Held)
     assert held.done
