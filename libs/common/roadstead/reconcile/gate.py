@@ -312,7 +312,7 @@ def before_delete(
 def _never_whole(row: Row, identity: StatusView | None, has_user: bool) -> bool:
     """Whether the row's identity was never fit to build in, and the row shows no trace of having built.
 
-    Then the cloud cannot be asked in the identity's name, and nothing is there to be asked for: who looked all the same would wait for
+    Then nothing is there to look for, and the cloud may never let us look in the identity's name: who looked all the same would wait for
     the identity to become whole, and the identity, when it goes, for the row.
     """
     if row.ever_provisioned or row.intents or row.status.get("made"):
