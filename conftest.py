@@ -26,6 +26,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             level = item.path.relative_to(TESTS).parts[0]
             if level in LEVELS:
                 item.add_marker(level)
+    # Tests across services take longest: they begin first, so that processes side by side end together.
+    items.sort(key=lambda item: TESTS not in item.path.parents)
 
 
 @pytest.fixture(scope="session", autouse=True)

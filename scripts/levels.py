@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
@@ -78,7 +79,8 @@ class Level:
     bring its surroundings up and down; `after` runs whatever became of the tests, but never when `in_use` said that
     some of the surroundings ran before: what somebody else started is used and left as it is. `processes` run the tests
     side by side, each with servers of its own; a level whose tests share surroundings, or load the machine on purpose,
-    has one. `folders` are those that hold its tests; without them all are looked through, which takes half a minute.
+    has one. `early` is a command that prepares its surroundings and disturbs nobody: it is started with the run and waited
+    for when the level begins; `before` does the same again if it failed. `folders` are those that hold its tests; without them all are looked through, which takes half a minute.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Level:
     processes: int = 1
     folders: tuple[str, ...] = ()
     in_use: Callable[[Path], bool] = nothing_runs
+    early: tuple[str, ...] = ()
     before: tuple[tuple[str, ...], ...] = ()
     after: tuple[tuple[str, ...], ...] = ()
 
@@ -116,6 +119,7 @@ LEVELS = (
         obstacle=needs_root_on_debian,
         folders=("tests/cloud", "tests/scenarios", "libs/common/tests/cloud"),
         in_use=cloud_runs,
+        early=("deploy/cloud/cloud", "install"),
         before=(("make", "cloud"),),
         after=(("make", "cloud-down"),),
     ),
@@ -194,6 +198,35 @@ def trouble_of(level: Level, status: int, failed: int) -> str | None:
     return known.get(status, f"pytest ended with exit status {status}")
 
 
+@contextmanager
+def early_work(levels: Sequence[Level]) -> Iterator[Callable[[Level], None]]:
+    """Start what levels may have prepared meanwhile; the function given waits for one level's, and at the end all is over.
+
+    What it prints goes to a file beside the reports: a failure is seen when the level's `before` does it again.
+    """
+    started: dict[str, subprocess.Popen[bytes]] = {}
+    (ROOT / REPORTS).mkdir(parents=True, exist_ok=True)
+    for level in levels:
+        if level.early and len(levels) > 1:
+            with (ROOT / REPORTS / f"{level.name}-early.log").open("wb") as log:
+                started[level.name] = subprocess.Popen(
+                    level.early, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                )
+
+    def wait(level: Level) -> None:
+        if level.name in started:
+            with suppress(subprocess.TimeoutExpired):
+                started[level.name].wait(level.timeout)
+
+    try:
+        yield wait
+    finally:
+        for child in started.values():
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+
+
 def run_level(level: Level, arguments: Sequence[str]) -> Result:
     """Bring the level's surroundings up, run its tests, and take the surroundings down again."""
     print(f"\n--- level {level.name}", flush=True)
@@ -262,15 +295,20 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
 
     machine = Machine.this_one()
+    wanted = [
+        level
+        for level in LEVELS
+        if (not options.only or level.name in options.only) and in_tree(level, machine.root)
+    ]
     results: list[Result] = []
-    for level in LEVELS:
-        if (options.only and level.name not in options.only) or not in_tree(level, machine.root):
-            continue
-        if (obstacle := level.obstacle(machine)) is not None:
-            results.append(Result(level.name, left_out=obstacle))
-            print(results[-1].line, flush=True)
-        else:
-            results.append(run_level(level, options.pytest_arguments))
+    with early_work([level for level in wanted if level.obstacle(machine) is None]) as waited:
+        for level in wanted:
+            if (obstacle := level.obstacle(machine)) is not None:
+                results.append(Result(level.name, left_out=obstacle))
+                print(results[-1].line, flush=True)
+            else:
+                waited(level)
+                results.append(run_level(level, options.pytest_arguments))
     require_all = options.require == "all"
     print()
     for line in closing_lines(results):

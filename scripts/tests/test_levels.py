@@ -166,3 +166,24 @@ def test_a_command_that_overruns_is_ended_with_its_children(
     while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not Path(f"/proc/{child}").exists()
+
+
+def test_early_work_runs_beside_the_other_levels_and_is_waited_for(
+    small_tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = Level(
+        "integration", 60, early=("sh", "-c", "sleep 0.5; touch made"), before=(("test", "-e", "made"),)
+    )
+    monkeypatch.setattr(levels, "LEVELS", (Level("unit", 60), early))
+    levels.main([])
+    assert (small_tree / "made").exists()
+    assert (small_tree / levels.REPORTS / "integration.xml").exists(), "its before found what was made"
+
+
+def test_early_work_that_nobody_waited_for_is_ended(small_tree: Path) -> None:
+    slow = Level("cloud", 60, early=("sh", "-c", "echo $$ > pid; exec sleep 60"))
+    with levels.early_work([Level("unit", 60), slow]):
+        deadline = time.monotonic() + 10
+        while not (small_tree / "pid").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert not Path(f"/proc/{(small_tree / 'pid').read_text().strip()}").exists()
