@@ -107,7 +107,7 @@ class Level:
 
 LEVELS = (
     Level("unit", timeout=900, processes=2),
-    Level("integration", timeout=1500, processes=3),
+    Level("integration", timeout=1500, processes=2),
     Level("simulation", timeout=900, processes=2, folders=("tests/simulation", "tests/scenarios")),
     Level("chaos", timeout=900, folders=("tests/chaos",)),
     # Where the recordings are missing its tests say so and are skipped: they are data that the project does not hold.
