@@ -250,7 +250,7 @@ async def test_a_failing_service_never_stops_the_check(place: Place, service: st
 
 
 def test_findings_carry_no_words_of_the_cloud() -> None:
-    words: Callable[[Finding], str] = lambda each: each.message + each.remedy  # noqa: E731
+    words: Callable[[Finding], str] = lambda each: each.message + each.remedy  # noqa: E731 - the annotation is the point
     for override in OVERRIDES.values():
         assert override.purpose
         assert "\n" not in words(Finding(override.code, Severity.INFO, override.purpose, override.check))

@@ -81,7 +81,7 @@ class HealthCheck:
         if now - self._checked >= refresh:
             try:
                 await self._check()
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:  # noqa: BLE001 - whatever it is, the check has failed and says so
                 # Whatever it is, the answer is that the database is away; the log has the rest.
                 log.warning("the database does not answer", error=f"{type(error).__name__}: {error}")
                 self._fault = str(error) or type(error).__name__

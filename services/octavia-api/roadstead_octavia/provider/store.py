@@ -64,12 +64,12 @@ class SqlOperations:
             WHERE o.id IN (
                 SELECT id FROM {self._table} WHERE next_send_at <= $1
                 ORDER BY next_send_at LIMIT $2 FOR UPDATE SKIP LOCKED)
-            RETURNING {", ".join(f"o.{name}" for name in columns_of("operation"))}"""  # noqa: S608
+            RETURNING {", ".join(f"o.{name}" for name in columns_of("operation"))}"""  # noqa: S608 - our own names alone
         found = await self._database.run(lambda link, _: link.fetch(text, now, limit, *AGAIN, ENDING))
         return sorted((dict(record) for record in found), key=lambda row: row["created_at"])
 
     async def next_due(self) -> datetime | None:
-        text = f"SELECT min(next_send_at) FROM {self._table} WHERE next_send_at IS NOT NULL"  # noqa: S608
+        text = f"SELECT min(next_send_at) FROM {self._table} WHERE next_send_at IS NOT NULL"  # noqa: S608 - our own names alone
         found: datetime | None = await self._database.run(lambda link, _: link.fetchval(text))
         return found
 
@@ -77,7 +77,7 @@ class SqlOperations:
         if not storable(load_balancer_id):
             return []
         where, values = ("WHERE load_balancer_id = $2", [load_balancer_id]) if load_balancer_id else ("", [])
-        text = f"SELECT {self._columns} FROM {self._table} {where} ORDER BY created_at DESC, id LIMIT $1"  # noqa: S608
+        text = f"SELECT {self._columns} FROM {self._table} {where} ORDER BY created_at DESC, id LIMIT $1"  # noqa: S608 - our own names alone
         found = await self._database.run(lambda link, _: link.fetch(text, limit, *values))
         return [dict(record) for record in found]
 
@@ -85,14 +85,14 @@ class SqlOperations:
         if not storable(after):
             return []
         text = f"""SELECT id FROM {self._database.schema}.load_balancer
-            WHERE provider = $1 AND id > $2 AND provisioning_status <> 'DELETED' ORDER BY id LIMIT $3"""  # noqa: S608
+            WHERE provider = $1 AND id > $2 AND provisioning_status <> 'DELETED' ORDER BY id LIMIT $3"""  # noqa: S608 - our own names alone
         found = await self._database.run(lambda link, _: link.fetch(text, provider, after, limit))
         return [record["id"] for record in found]
 
     async def listeners(self, provider: str | None, identifiers: Sequence[str]) -> Sequence[str]:
         schema = self._database.schema
         text = f"""SELECT l.id FROM {schema}.listener l JOIN {schema}.load_balancer b ON b.id = l.load_balancer_id
-            WHERE l.id = ANY($1::varchar[]) AND ($2::varchar IS NULL OR b.provider = $2)"""  # noqa: S608
+            WHERE l.id = ANY($1::varchar[]) AND ($2::varchar IS NULL OR b.provider = $2)"""  # noqa: S608 - our own names alone
         wanted = [i for i in identifiers if storable(i)]
         found = await self._database.run(lambda link, _: link.fetch(text, wanted, provider))
         return [record["id"] for record in found]

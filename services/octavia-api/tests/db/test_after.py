@@ -113,9 +113,9 @@ def random_write(chance: random.Random, rows: dict[str, list[dict[str, Any]]], r
             table = chance.choice(("load_balancer", "pool", "listener", "member"))
             owner = root if table == "load_balancer" else (r["id"] if (r := some(table)) else None)
             key = (owner, chance.choice("xyz"))
-            if owner is None or key in rows.setdefault("_tags", []):  # type: ignore[comparison-overlap]
+            if owner is None or key in rows.setdefault("_tags", []):  # type: ignore[comparison-overlap]  # keys of tags are pairs
                 return None
-            rows["_tags"].append(key)  # type: ignore[arg-type]
+            rows["_tags"].append(key)  # type: ignore[arg-type]  # keys of tags are pairs
             return Insert("tags", {"resource_id": owner, "tag": key[1]})
 
 

@@ -337,7 +337,7 @@ async def test_a_commit_whose_answer_was_lost_is_not_made_twice(database: Postgr
             raise ConnectionResetError
         return revision
 
-    database._guarded = loses_its_first_answer  # type: ignore[method-assign, assignment]
+    database._guarded = loses_its_first_answer  # type: ignore[method-assign, assignment]  # a stand-in for this test
     assert await database.commit(change, OPTIONS) == 1
     assert calls == 1
     assert len(await database.rows("operation", {"load_balancer_id": row["id"]})) == 1

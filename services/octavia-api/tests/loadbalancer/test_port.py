@@ -112,7 +112,7 @@ async def test_a_users_port_is_never_removed_and_has_no_claim(world: World) -> N
     async def remove(load_balancer_id: str, port_id: str | None) -> None:
         removed.append(load_balancer_id)
 
-    world.net.remove_vip_port = remove  # type: ignore[method-assign]
+    world.net.remove_vip_port = remove  # type: ignore[method-assign]  # a stand-in for this test
     world.driver.refuses["loadbalancer_create"] = refuse("ProviderDriverError", prov="noop", user_msg="x")
     await world.refused(vip_port_id=port)
     assert (removed, await world.claims()) == ([], [])
@@ -137,7 +137,7 @@ async def test_a_commit_whose_answer_was_lost_keeps_its_port(
 
 
 async def test_a_creation_that_is_cancelled_leaves_its_claim(world: World) -> None:
-    world.net.refusal = asyncio.CancelledError()  # type: ignore[assignment]
+    world.net.refusal = asyncio.CancelledError()  # type: ignore[assignment]  # a stand-in for this test
     with pytest.raises(asyncio.CancelledError):
         await world.create()
     assert len(await world.claims()) == 1

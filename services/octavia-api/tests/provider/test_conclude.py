@@ -137,7 +137,7 @@ def test_a_deleted_pool_goes_with_its_members_and_the_load_balancer_stays() -> N
 @pytest.mark.parametrize("owned", [True, False])
 def test_a_deleted_load_balancer_keeps_its_row_and_loses_everything_below_and_its_port(owned: bool) -> None:
     before = a_tree("PENDING_DELETE")
-    before.rows["vip"][0]["octavia_owned"] = owned  # type: ignore[index]
+    before.rows["vip"][0]["octavia_owned"] = owned  # type: ignore[index]  # rows made by this test may be written
     operation = an_operation(["load_balancer"], done="DELETED")
     verdict = concluded(operation, before, SUCCESS, LATER)
     assert verdict is not None

@@ -169,9 +169,9 @@ def test_a_policy_uses_its_pool_only_when_enabled_and_with_a_rule(
 ) -> None:
     tree = a_tree()
     tree.rows["listener"][0]["default_pool_id"] = None  # type: ignore[index]  # the rows of a test are its own
-    tree.rows["l7policy"][0]["enabled"] = enabled  # type: ignore[index]
+    tree.rows["l7policy"][0]["enabled"] = enabled  # type: ignore[index]  # rows made by this test may be written
     if not ruled:
-        tree.rows["l7rule"].clear()  # type: ignore[attr-defined]
+        tree.rows["l7rule"].clear()  # type: ignore[attr-defined]  # rows made by this test may be written
     assert len(models.listeners_of(tree, POOL)) == uses
 
 

@@ -233,7 +233,7 @@ async def test_a_deleted_load_balancer_loses_its_children_and_the_port_that_we_m
 
 async def test_a_port_that_neutron_keeps_leaves_the_load_balancer_as_it_is(rig: Rig) -> None:
     tree = a_tree("PENDING_DELETE")
-    tree.rows["vip"][0]["octavia_owned"] = True  # type: ignore[index]
+    tree.rows["vip"][0]["octavia_owned"] = True  # type: ignore[index]  # rows made by this test may be written
     await rig.database.commit(inserted(tree), OPTIONS)
     rig.network.refuses = 1
     message = {"loadbalancers": [{"id": LB, "provisioning_status": "DELETED"}]}

@@ -16,8 +16,8 @@ def rows(url: str, tables: Sequence[str]) -> Iterator[tuple[str, Mapping[str, An
     """(table, row) of those tables that the server has.  url: `mysql://user:password@host:port/database`, as the original's
     [database]connection has it."""
     try:
-        import pymysql  # type: ignore[import-untyped,unused-ignore,import-not-found]
-        import pymysql.cursors  # type: ignore[import-untyped,unused-ignore,import-not-found]
+        import pymysql  # type: ignore[import-untyped,unused-ignore,import-not-found]  # an extra that may be missing
+        import pymysql.cursors  # type: ignore[import-untyped,unused-ignore,import-not-found]  # an extra that may be missing
     except ImportError:
         raise ImportRefused(
             "reading from a server needs PyMySQL: install roadstead-octavia-api[import], or import a dump"
