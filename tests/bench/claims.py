@@ -22,6 +22,14 @@ FILL = (
     f" now() - (CASE WHEN n <= {BURST} THEN 60 ELSE 1 END) * interval '1 s', 1, 0, '{{}}'"
     f" FROM generate_series(1, {ROWS}) n"
 )
+# A claim brings its resource: one is written for each row of work, as wide as a new one is.
+RESOURCES = (
+    f"INSERT INTO {SCHEMA}.resource (kind, id, region, project, identity, metadata, spec, generation, incarnation, epoch, sequence,"
+    " born_epoch, born_sequence, deleting, cascade, warnings, refusal, status, resource_version, consumers, \"references\","
+    " record_version, intents, failures, ever_provisioned, paused)"
+    f" SELECT kind, id, region, project, identity, '{{}}', '{{}}', 1, 1, 1, 1, 1, 1, false, false, '[]', '[]', '{{}}', 1, '[]', '{{}}',"
+    f" 0, '[]', 0, false, false FROM {SCHEMA}.work"
+)
 ENDED = (
     f"UPDATE {SCHEMA}.work SET due_at = NULL, lease_owner = NULL, lease_until = NULL"
     " WHERE kind = 'server' AND id = ANY($1::text[])"
@@ -37,7 +45,9 @@ async def measure(g: Ground, scale: float) -> list[Figure]:
     connection = await asyncpg.connect(url)
     try:
         await connection.execute(FILL, g.region)
-        await connection.execute(f"DELETE FROM {SCHEMA}.resource")
+        await connection.execute(RESOURCES)
+        await connection.execute(f"ANALYZE {SCHEMA}.work")
+        await connection.execute(f"ANALYZE {SCHEMA}.resource")
         claims, found = int(600 * scale), 0
         took: list[float] = []
         waited: dict[str, float] = {}
@@ -55,6 +65,8 @@ async def measure(g: Ground, scale: float) -> list[Figure]:
                 if len(held := held + leases) > IN_FLIGHT:
                     ended, held = held[:BATCH], held[BATCH:]
                     await connection.execute(ENDED, [lease.key.id for lease in ended])
+        if not found:
+            raise RuntimeError(f"{claims} claims of {ROWS} due rows brought none")
         others = [seconds for owner, seconds in waited.items() if owner != "m-burst"]
         claim = of_times(
             GROUP, f"claims of {BATCH}, one identity owning 90 %", took, rate=found / sum(took), cpu=cpu
