@@ -10,9 +10,10 @@ from services.loadbalancer.tests.test_tree import echoed
 from services.loadbalancer.tests.world import NAME, NOW, PREFIX, resource_of
 
 from roadstead.reconcile.decision import Code, Decision, Done, Park, Retry, Yield
-from roadstead_loadbalancer.loadbalancer.decide import DESTRUCTIVE, decide
-from roadstead_loadbalancer.loadbalancer.decide import LoadBalancerRule as Rule
-from roadstead_loadbalancer.loadbalancer.decide import LoadBalancerVerb as Verb
+from roadstead_loadbalancer.loadbalancer.decide import decide
+from roadstead_loadbalancer.loadbalancer.rules import CREATING_PARTS, DELETING_PARTS, DESTRUCTIVE
+from roadstead_loadbalancer.loadbalancer.rules import LoadBalancerRule as Rule
+from roadstead_loadbalancer.loadbalancer.rules import LoadBalancerVerb as Verb
 from roadstead_loadbalancer.loadbalancer.seen import AddressSeen, BalancerSeen, Seen, Strays
 from roadstead_loadbalancer.loadbalancer.tree import Tree
 
@@ -186,15 +187,64 @@ def test_inv_267_two_parts_of_one_name_are_a_consistency_error(kind: str) -> Non
     assert told(provision(replace(SETTLED, tree=tree))) == (Rule.PARTS_MANY, Code.CONSISTENCY)
 
 
-def test_a_difference_that_cannot_be_mended_yet_is_never_called_realized() -> None:
-    other = replace(SETTLED, algorithm="ROUND_ROBIN")
+def test_inv_263_a_difference_is_mended_at_the_first_look() -> None:
+    decision = provision(replace(SETTLED, algorithm="ROUND_ROBIN"))
+    assert (decision.rule, decision.verb) == (Rule.DIFFERS, Verb.UPDATE_POOL)
+    assert f"balancing method of {NAME}-web-listener" in decision.why
+
+
+@pytest.mark.parametrize("kind", ["listeners", "pools", "monitors"])
+def test_what_is_missing_is_made_at_the_second_look(kind: str) -> None:
+    other = replace(SETTLED, tree=replace(SETTLED.tree, **{kind: getattr(SETTLED.tree, kind)[1:]}))
     first = provision(other)
     assert told(first) == (Rule.DIFFERS_ONCE, Code.SETTLING)
     assert told(provision(other, differs="something else")) == (Rule.DIFFERS_ONCE, Code.SETTLING)
-    decision = provision(other, **first.status)
-    assert told(decision) == (Rule.DIFFERS, Code.NOT_OFFERED)
-    assert isinstance(decision.outcome, Park)
-    assert f"balancing method of {NAME}-web-listener" in decision.outcome.message
+    assert provision(other, **first.status).verb in CREATING_PARTS
+
+
+def test_what_can_never_be_changed_is_an_error_that_says_what() -> None:
+    pools = (replace(SETTLED.tree.pools[0], protocol="PROXYV2"), *SETTLED.tree.pools[1:])
+    decision = provision(replace(SETTLED, tree=replace(SETTLED.tree, pools=pools)))
+    assert told(decision) == (Rule.DIFFERS, Code.CONSISTENCY)
+    assert isinstance(decision.outcome, Retry)
+    assert f"proxyProtocolV2 of {NAME}-web-listener" in decision.outcome.message
+
+
+def test_oc_10_a_refused_change_parks_for_that_wish_alone() -> None:
+    other = replace(SETTLED, algorithm="ROUND_ROBIN")
+    first = provision(replace(other, refused=True))
+    assert told(first) == (Rule.CHANGE_REFUSED, Code.NOT_OFFERED)
+    assert isinstance(first.outcome, Park)
+    mark = first.status["refused"]
+    assert mark == {"wish": "1:ROUND_ROBIN", "at": MARK["at"], "what": f"update pool {NAME}-web-pool"}
+    again = provision(other, refused=mark)
+    assert (again.outcome, again.status.get("refused", mark)) == (first.outcome, mark)
+    for stale in ({**mark, "wish": "0:ROUND_ROBIN"}, {**mark, "what": ""}):
+        decision = provision(other, refused=stale)
+        assert (decision.verb, decision.status["refused"]) == (Verb.UPDATE_POOL, None)
+    assert provision(other, refused={**mark, "what": "update pool other"}).verb is Verb.UPDATE_POOL
+
+
+def test_a_refusal_is_forgotten_once_everything_is_as_wanted() -> None:
+    mark = {**MARK, "what": f"update pool {NAME}-web-pool"}
+    decision = provision(SETTLED, refused=mark, differs="x")
+    assert decision.outcome == Done()
+    assert decision.status["refused"] is decision.status["differs"] is None
+
+
+def test_a_part_that_nobody_wants_is_left_while_the_cloud_works_on_it() -> None:
+    left = replace(SETTLED.tree.listeners[0], name=f"{NAME}-old-listener")
+    for status, rule in (("PENDING_UPDATE", Rule.PART_MOVING), ("ERROR", Rule.LISTENER_LEFT)):
+        tree = replace(SETTLED.tree, listeners=(*SETTLED.tree.listeners, replace(left, status=status)))
+        assert provision(replace(SETTLED, tree=tree)).rule is rule
+
+
+def test_oc_22_a_create_that_failed_waits_for_its_port_and_tells_why() -> None:
+    failed = {"wish": "", "at": MARK["at"], "code": "QUOTA_EXCEEDED", "text": "no more"}
+    waits = provision(replace(ABSENT, strays=YOUNG), refused=failed)
+    assert waits.outcome == Retry(Code.QUOTA_EXCEEDED, "no more", 20.0)
+    again = provision(ABSENT, refused=failed)
+    assert (again.verb, again.status) == (Verb.CREATE, {"refused": None})
 
 
 @pytest.mark.parametrize(
@@ -304,6 +354,11 @@ def test_the_table_is_total_and_destroys_only_where_a_row_says_so(
         assert not deleting
         assert seen.balancer is None
         assert decision.status.get("refused") is None
+    if verb in CREATING_PARTS | DELETING_PARTS:
+        assert not deleting
+        assert seen.balancer is not None
+        assert seen.balancer.status == "ACTIVE"
+        assert not seen.refused
     if verb is Verb.DELETE_STRAY:
         assert seen.balancer is None
         assert seen.strays.ports

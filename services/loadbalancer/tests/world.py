@@ -131,7 +131,7 @@ class World:
         )
         self.directory.put(found)
 
-    def bench(self, **spec: Any) -> PassBench:
+    def bench(self, *, ident: str = BALANCER, **spec: Any) -> PassBench:
         part = {
             "endpoint": ENDPOINT,
             "serviceAccountSecret": {"name": "x"},
@@ -139,7 +139,7 @@ class World:
         }
         return PassBench(
             KIND,
-            Key(REGION, TENANT, "loadbalancer", BALANCER),
+            Key(REGION, TENANT, "loadbalancer", ident),
             {"name": "front", "organizationId": "acme", "projectId": TENANT, "networkId": NETWORK},
             {"listeners": [WEB, DNS], **spec},
             self.port,

@@ -1,8 +1,4 @@
-"""LoadBalancer: made as one tree, waited for, given its public address, and taken away again.
-
-Left for a later step: mending parts in place and removing parts that the spec no longer has (behaviour.md section 14.2, steps
-6, 7 and 8).  Such a difference is found and told (`14.2-7-differs`), never called realized.
-"""
+"""LoadBalancer: made as one tree, waited for, given its public address, kept as its spec says, and taken away again."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,15 +7,10 @@ from roadstead.reconcile.decision import Code
 from roadstead.reconcile.kind import Kind, Need, Resource
 from roadstead.region import RegionSpec
 from roadstead_loadbalancer.loadbalancer.act import ACTIONS
-from roadstead_loadbalancer.loadbalancer.decide import (
-    CREATING,
-    DESTRUCTIVE,
-    REPEATABLE,
-    LoadBalancerRule,
-    decide,
-)
+from roadstead_loadbalancer.loadbalancer.decide import decide
 from roadstead_loadbalancer.loadbalancer.model import LoadBalancerSpec, LoadBalancerStatus
 from roadstead_loadbalancer.loadbalancer.observe import observe
+from roadstead_loadbalancer.loadbalancer.rules import CREATING, DESTRUCTIVE, REPEATABLE, LoadBalancerRule
 from roadstead_loadbalancer.loadbalancer.seen import Seen
 from roadstead_loadbalancer.loadbalancer.validate import at_apply, validate
 

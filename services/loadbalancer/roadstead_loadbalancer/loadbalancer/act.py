@@ -5,12 +5,14 @@ from enum import StrEnum
 
 import structlog
 
+from roadstead.clock import iso
 from roadstead.cloud.external import first_external
 from roadstead.cloud.names import loadbalancer_name
 from roadstead.cloud.port import CloudError, Verdict
 from roadstead.reconcile.decision import Code, Go, Retry, Step, Stop, Yield
 from roadstead.reconcile.kind import Action
-from roadstead_loadbalancer.loadbalancer.decide import LoadBalancerVerb
+from roadstead.reconcile.outcomes import outcome_of
+from roadstead_loadbalancer.loadbalancer.mend import Change, next_step
 from roadstead_loadbalancer.loadbalancer.observe import (
     SERVICE,
     LoadBalancerPass,
@@ -19,11 +21,21 @@ from roadstead_loadbalancer.loadbalancer.observe import (
     loose,
     stray_ports,
 )
+from roadstead_loadbalancer.loadbalancer.rules import (
+    CHANGING_PARTS,
+    CREATING_PARTS,
+    DELETING_PARTS,
+    LoadBalancerVerb,
+)
 from roadstead_loadbalancer.loadbalancer.seen import BalancerSeen, Seen
 from roadstead_loadbalancer.loadbalancer.tree import create_body, render
 
 log = structlog.get_logger("roadstead.loadbalancer")
 
+CHANGED = Yield(Code.BUSY, "the cloud was asked to change a part of the load balancer", 2.0)
+TAKEN = frozenset({Verdict.CONFLICT, Verdict.EXISTS, Verdict.IN_USE})
+FAILED = TAKEN | {Verdict.QUOTA, Verdict.REFUSED}
+"""Answers to a create that may have come after its VIP port was made."""
 LOOK_AGAIN = Yield(Code.BUSY, "the cloud was asked to delete it; looking again")
 
 
@@ -40,9 +52,9 @@ def _balancer(seen: Seen) -> BalancerSeen:
 async def create(p: LoadBalancerPass) -> Step:
     """POST the whole tree.
 
-    Two refusals mean something of their own: the provider cannot do it (501), which leaves its VIP port behind; and the
-    requested address is taken (409), perhaps by such a port of an earlier try.  Both were answered, so that no create of ours
-    is under way when such ports are looked for.
+    Two refusals mean something of their own: the provider cannot do it (501), and the requested address is taken (409), perhaps by
+    the port of an earlier try.  Whatever the refusal, its VIP port may have been left behind; each was answered, so that no create
+    of ours is under way when such ports are looked for.
     """
     seen, spec = _seen(p), p.resource.spec
     assert seen.subnet is not None
@@ -56,13 +68,48 @@ async def create(p: LoadBalancerPass) -> Step:
                 "the provider refuses the load balancer", loadbalancer=p.resource.key.id, text=error.text
             )
             return Go(replace(seen, refused=True))
-        if error.verdict in (Verdict.CONFLICT, Verdict.EXISTS, Verdict.IN_USE) and spec.requestedVIPAddress:
+        if error.verdict in TAKEN and spec.requestedVIPAddress:
             strays = await stray_ports(p, None)
             if strays.ports:
                 return Go(replace(seen, strays=strays))
+        if error.verdict in FAILED:
+            return _failed(p, error)
         raise
     p.note("loadbalancer", answer.value["id"])
     return Go(replace(seen, balancer=balancer_seen(answer.value)))
+
+
+def _failed(p: LoadBalancerPass, error: CloudError) -> Stop:
+    """As the error would have ended the pass, and noted so that the next pass looks for its port."""
+    log.warning("the load balancer was not made", loadbalancer=p.resource.key.id, text=error.text)
+    outcome = outcome_of(error)
+    told = {"code": str(outcome.code), "text": outcome.message} if isinstance(outcome, Retry) else {}
+    return Stop(outcome, {"refused": {"wish": "", "at": iso(p.now), **told}})
+
+
+async def change_part(p: LoadBalancerPass) -> Step:
+    """The one write that the decision was made for; Octavia then works on it.
+
+    A refusal by the provider (501) is decided upon, since it must not be asked for again.  A part that is gone needs no removal.
+    """
+    seen = _seen(p)
+    wanted = render(p.resource.key.id, p.resource.spec, seen.algorithm)
+    change = next_step(_balancer(seen).id, wanted, seen.tree)
+    assert isinstance(change, Change)
+    try:
+        await p.write(p.principal, SERVICE, change.operation, **change.args)
+    except CloudError as error:
+        if error.verdict is Verdict.NOT_SUPPORTED:
+            log.warning(
+                "the provider refuses a change of a part",
+                loadbalancer=p.resource.key.id,
+                change=change.what,
+                text=error.text,
+            )
+            return Go(replace(seen, refused=True))
+        if error.verdict is not Verdict.GONE or change.verb not in DELETING_PARTS:
+            raise
+    return Stop(CHANGED)
 
 
 async def delete_stray(p: LoadBalancerPass) -> Step:
@@ -131,5 +178,6 @@ ACTIONS: dict[StrEnum, Action] = {
     LoadBalancerVerb.CREATE_ADDRESS: create_address,
     LoadBalancerVerb.DELETE_ADDRESS: delete_address,
     LoadBalancerVerb.DELETE_STRAY: delete_stray,
+    **dict.fromkeys(CREATING_PARTS | CHANGING_PARTS | DELETING_PARTS, change_part),
     LoadBalancerVerb.DELETE: delete,
 }

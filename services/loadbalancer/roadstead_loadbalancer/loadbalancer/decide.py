@@ -1,20 +1,21 @@
 """What a load balancer's pass does next (behaviour.md section 14).
 
-Left for a later step, and never done behind anybody's back: mending parts in place, and removing parts that the spec no longer
-has.  A load balancer whose parts differ from its spec is therefore not called realized: it parks and says in what they differ.
+What Octavia's provider cannot do is asked for once: the refusal is kept with the wish that it answered, and the load balancer parks
+until the spec or the region's balancing method makes another wish of it (OC-10).
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
 from ipaddress import IPv4Address
 from typing import Any
 
 from roadstead.clock import iso
 from roadstead.reconcile.decision import Code, Decision, do, done, park, retry, wait
 from roadstead.reconcile.kind import Resource
+from roadstead_loadbalancer.loadbalancer.mend import Change, Halt, next_step
 from roadstead_loadbalancer.loadbalancer.model import LoadBalancerSpec, LoadBalancerStatus
+from roadstead_loadbalancer.loadbalancer.rules import DELETING_PARTS, LoadBalancerRule
+from roadstead_loadbalancer.loadbalancer.rules import LoadBalancerVerb as Verb
 from roadstead_loadbalancer.loadbalancer.seen import PENDING, BalancerSeen, Seen
 from roadstead_loadbalancer.loadbalancer.tree import Tree, WantedListener, differences, render
 from roadstead_loadbalancer.loadbalancer.validate import vip_problems
@@ -25,56 +26,8 @@ REFUSED = (
     "the region's load balancer provider cannot do what is asked for (balancing method, allowed address ranges or proxy protocol); "
     "change the listeners, or let an operator set the region's balancing method"
 )
-STRAY = "a refused create left its port behind; it goes once nobody can be using it"
+STRAY = "a failed create left its port behind; it goes once nobody can be using it"
 STRANGE = "the load balancer service shows a state that should not exist; an operator must look at it"
-
-
-class LoadBalancerRule(StrEnum):
-    """Rules of a load balancer's pass, in order."""
-
-    FOREIGN = "14-foreign"
-    MISMATCH = "14-identity"
-    NO_SUBNET = "14-subnet"
-    VIP_OUTSIDE = "14.2-vip-outside"
-    STRAY = "14.2-1-stray-port"
-    STRAY_YOUNG = "14.2-1-stray-port-young"
-    REFUSED = "14.2-1-refused"
-    ABSENT = "14.2-1"
-    VIP_DIFFERS = "14.2-2"
-    MOVING = "14.2-3-pending"
-    BROKEN = "14.2-3"
-    NO_VIP = "14.2-4"
-    ADDRESSES_MANY = "14.2-5-many"
-    ADDRESS_ABSENT = "14.2-5-create"
-    ADDRESS_UNWANTED = "14.2-5-delete"
-    PARTS_MANY = "14.2-7-many"
-    PART_MOVING = "14.2-7-pending"
-    PART_BROKEN = "14.2-7"
-    DIFFERS_ONCE = "14.2-7-differs-once"
-    DIFFERS = "14.2-7-differs"
-    REALIZED = "14.2-9"
-    NOTHING_OURS = "14.4-foreign"
-    DELETE_MOVING = "14.4-pending"
-    DELETE_ADDRESS = "14.4-floating-ip"
-    DELETE_RESTLESS = "14.4-parts"
-    LEFT = "14.4-cascade"
-    REMOVED = "14.4-gone"
-
-
-class LoadBalancerVerb(StrEnum):
-    """Each is one write to the cloud."""
-
-    CREATE = "create"
-    CREATE_ADDRESS = "create floating ip"
-    DELETE_ADDRESS = "delete floating ip"
-    DELETE_STRAY = "delete stray port"
-    DELETE = "cascade delete"
-
-
-Verb = LoadBalancerVerb
-CREATING = frozenset({Verb.CREATE, Verb.CREATE_ADDRESS})
-REPEATABLE = frozenset({Verb.CREATE_ADDRESS})
-DESTRUCTIVE = frozenset({Verb.DELETE_ADDRESS, Verb.DELETE_STRAY, Verb.DELETE})
 
 
 def decide(resource: LoadBalancerResource, seen: Seen, now: datetime) -> Decision:
@@ -84,7 +37,7 @@ def decide(resource: LoadBalancerResource, seen: Seen, now: datetime) -> Decisio
 
 
 def _learned(resource: LoadBalancerResource, seen: Seen) -> dict[str, Any]:
-    """What this read tells by itself: the addresses, and that a refused wish came true after all.
+    """What this read tells by itself: the addresses, that a refused create came true after all, and that a wish is refused no more.
 
     The public address is told where it was looked at: while the load balancer rests, or is gone.
     """
@@ -95,7 +48,7 @@ def _learned(resource: LoadBalancerResource, seen: Seen) -> dict[str, Any]:
     vip = balancer.vip if balancer is not None else None
     if vip != status.vipAddress and (vip or balancer is None):
         learned["vipAddress"] = vip
-    if balancer is not None and status.refused is not None:
+    if balancer is not None and status.refused is not None and not _still_refused(resource, seen):
         learned["refused"] = None
     looked_at = balancer is None or balancer.status == "ACTIVE" or (resource.deleting and not balancer.moving)
     public = seen.addresses[0].address if balancer is not None and len(seen.addresses) == 1 else None
@@ -119,25 +72,38 @@ def _provision(resource: LoadBalancerResource, seen: Seen, now: datetime) -> Dec
     return (
         _balancer(resource.spec, seen.balancer)
         or _address(resource.spec, seen)
-        or _parts(resource, render(resource.key.id, resource.spec, seen.algorithm), seen.tree)
+        or _parts(resource, seen, seen.balancer, now)
     )
+
+
+def _wish(resource: LoadBalancerResource, seen: Seen) -> str:
+    """What a refusal answers: another spec or another balancing method is another wish."""
+    return f"{resource.generation}:{seen.algorithm}"
+
+
+def _still_refused(resource: LoadBalancerResource, seen: Seen) -> bool:
+    """Whether a change of a part was refused for the present wish; its create is out of the question once it is there."""
+    refused = resource.status.refused
+    return refused is not None and bool(refused.what) and refused.wish == _wish(resource, seen)
 
 
 def _absent(resource: LoadBalancerResource, seen: Seen, now: datetime) -> Decision:
     """A refused wish is Errored at once and not asked again; it is looked at until its left-over port is gone, then parks.
 
-    Another spec or another balancing method is another wish.
+    Ports that other failed creates left behind go as well before the next one is asked for, or each would leave one more (OC-22).
     """
     if seen.strays.ports:
-        return do(LoadBalancerRule.STRAY, Verb.DELETE_STRAY, "a refused create left its port behind")
-    wish, refused = f"{resource.generation}:{seen.algorithm}", resource.status.refused
+        return do(LoadBalancerRule.STRAY, Verb.DELETE_STRAY, "a failed create left its port behind")
+    refused = resource.status.refused
     if seen.refused:
-        mark = {"wish": wish, "at": iso(now)}
+        mark = {"wish": _wish(resource, seen), "at": iso(now)}
         return retry(LoadBalancerRule.REFUSED, Code.NOT_OFFERED, REFUSED, 2.0, refused=mark)
-    if refused is not None and refused.wish == wish and seen.strays.young:
-        return retry(LoadBalancerRule.REFUSED, Code.NOT_OFFERED, REFUSED, 20.0)
-    if refused is not None and refused.wish == wish:
+    if refused is not None and refused.wish == _wish(resource, seen) and not refused.what:
+        if seen.strays.young:
+            return retry(LoadBalancerRule.REFUSED, Code.NOT_OFFERED, REFUSED, 20.0)
         return park(LoadBalancerRule.REFUSED, Code.NOT_OFFERED, REFUSED)
+    if seen.strays.young and refused is not None and refused.text:
+        return retry(LoadBalancerRule.STRAY_YOUNG, Code(refused.code), refused.text, 20.0)
     if seen.strays.young:
         return wait(LoadBalancerRule.STRAY_YOUNG, Code.BUSY, STRAY)
     outside = vip_problems(resource.spec, seen.prefix)
@@ -189,11 +155,9 @@ def _address(spec: LoadBalancerSpec, seen: Seen) -> Decision | None:
     return None
 
 
-def _parts(resource: LoadBalancerResource, wanted: tuple[WantedListener, ...], tree: Tree) -> Decision:
-    """Step 7: each wanted listener's parts are there once and at rest, in the spec's order.
-
-    A difference is believed at the second look: a list that lacks a part once is no proof that the part is missing.
-    """
+def _parts(resource: LoadBalancerResource, seen: Seen, balancer: BalancerSeen, now: datetime) -> Decision:
+    """Steps 6 to 8: what nobody wants goes, each wanted part is there once, at rest and as wanted, in the spec's order."""
+    tree, wanted = seen.tree, render(resource.key.id, resource.spec, seen.algorithm)
     for names in (
         [part.name for part in tree.listeners],
         [part.name for part in tree.pools],
@@ -201,30 +165,50 @@ def _parts(resource: LoadBalancerResource, wanted: tuple[WantedListener, ...], t
     ):
         if len(set(names)) != len(names):
             return retry(LoadBalancerRule.PARTS_MANY, Code.CONSISTENCY, STRANGE)
-    for status in _statuses(wanted, tree):
-        if status in PENDING:
-            text = "the cloud is working on a part of the load balancer"
-            return wait(LoadBalancerRule.PART_MOVING, Code.BUSY, text)
-        if status != "ACTIVE":
-            return retry(LoadBalancerRule.PART_BROKEN, Code.CONSISTENCY, STRANGE)
-    differs = differences(wanted, tree)
-    if differs:
-        text = (
-            f"the load balancer differs from its specification ({'; '.join(differs[:5])}); changing it in place "
-            "is not offered yet, delete it and make it anew"
-        )
-        if resource.status.differs != text:
-            again = "the parts of the load balancer seem to differ from its specification; looking again"
-            return wait(LoadBalancerRule.DIFFERS_ONCE, Code.SETTLING, again, 2.0, differs=text)
-        return park(LoadBalancerRule.DIFFERS, Code.NOT_OFFERED, text)
-    forgotten: dict[str, Any] = {"differs": None} if resource.status.differs else {}
+    step = next_step(balancer.id, wanted, tree)
+    named = {name for w in wanted for name in (w.pool, w.listener, w.monitor)}
+    if isinstance(step, Change):
+        named.add(step.name)
+    if any(part.status in PENDING for part in tree.parts if part.name in named):
+        text = "the cloud is working on a part of the load balancer"
+        return wait(LoadBalancerRule.PART_MOVING, Code.BUSY, text)
+    if isinstance(step, Halt) and step.fixed:
+        text = f"the load balancer differs from its specification in what cannot be changed ({_told(wanted, tree)}); make it anew"
+        return retry(LoadBalancerRule.DIFFERS, Code.CONSISTENCY, text)
+    if isinstance(step, Halt):
+        return retry(LoadBalancerRule.PART_BROKEN, Code.CONSISTENCY, STRANGE)
+    if step is not None:
+        return _change(resource, seen, step, _told(wanted, tree), now)
+    forgotten: dict[str, Any] = {
+        name: None for name in ("differs", "refused") if getattr(resource.status, name) is not None
+    }
     return done(LoadBalancerRule.REALIZED, **forgotten)
 
 
-def _statuses(wanted: tuple[WantedListener, ...], tree: Tree) -> Iterable[str]:
-    for w in wanted:
-        for name in (w.pool, w.listener, w.monitor):
-            yield from (part.status for part in tree.parts if part.name == name)
+def _told(wanted: tuple[WantedListener, ...], tree: Tree) -> str:
+    return "; ".join(differences(wanted, tree)[:5])
+
+
+def _change(
+    resource: LoadBalancerResource, seen: Seen, change: Change, differs: str, now: datetime
+) -> Decision:
+    """One change of a part: not one that was refused for this wish, and not on the word of one list alone."""
+    refused = resource.status.refused
+    known = _still_refused(resource, seen) and refused is not None and refused.what == change.what
+    if seen.refused or known:
+        mark = {"wish": _wish(resource, seen), "at": iso(now), "what": change.what}
+        told: dict[str, Any] = {"refused": mark} if seen.refused else {}
+        text = f"{REFUSED} ({differs})"
+        return park(LoadBalancerRule.CHANGE_REFUSED, Code.NOT_OFFERED, text, **told)
+    if change.absence and resource.status.differs != f"{change.what}: {differs}":
+        again = "the parts of the load balancer seem to differ from its specification; looking again"
+        text = f"{change.what}: {differs}"
+        return wait(LoadBalancerRule.DIFFERS_ONCE, Code.SETTLING, again, 2.0, differs=text)
+    if change.verb is Verb.DELETE_LISTENER:
+        rule = LoadBalancerRule.LISTENER_LEFT
+    else:
+        rule = LoadBalancerRule.PART_LEFT if change.verb in DELETING_PARTS else LoadBalancerRule.DIFFERS
+    return do(rule, change.verb, differs)
 
 
 # ---------------------------------------------------------------- delete
@@ -242,7 +226,7 @@ def _delete(seen: Seen) -> Decision:
         why = "the public address goes before the load balancer"
         return do(LoadBalancerRule.DELETE_ADDRESS, Verb.DELETE_ADDRESS, why)
     if balancer is None and seen.strays.ports:
-        return do(LoadBalancerRule.STRAY, Verb.DELETE_STRAY, "a refused create left its port behind")
+        return do(LoadBalancerRule.STRAY, Verb.DELETE_STRAY, "a failed create left its port behind")
     if balancer is None and seen.strays.young:
         return wait(LoadBalancerRule.STRAY_YOUNG, Code.BUSY, STRAY)
     if balancer is None:

@@ -82,17 +82,24 @@ class LoadBalancerSpec(Part):
 
 
 class Refusal(Part):
-    """wish: `generation:algorithm`; at: when the pass that asked began."""
+    """wish: `generation:algorithm`, "" for a create that failed for another reason; at: when the pass that asked began.
+
+    what: verb and name of the part whose change was refused, "" for the whole load balancer.  code, text: as the failed create was
+    told, while its port is waited for.
+    """
 
     wish: str
     at: str
+    what: str = ""
+    code: str = ""
+    text: str = ""
 
 
 class LoadBalancerStatus(Part):
     """vipAddress from the first moment that Octavia tells it until the load balancer is gone; publicIP while there is one.
 
     refused: the wish that Octavia's provider said it cannot do, so that no pass asks for it again (OC-10); forgotten when
-    another wish is asked for.  differs: in what its parts were first seen to differ from the spec; a second look has to agree.
+    another wish is asked for.  differs: the part that was first found missing; a second look has to agree.
     """
 
     vipAddress: str | None = None

@@ -196,8 +196,10 @@ async def _left_over(p: LoadBalancerPass, balancer: BalancerSeen | None) -> Stra
 async def stray_ports(p: LoadBalancerPass, asked: datetime | None) -> Strays:
     """VIP ports that a refused create of ours left behind.
 
-    Octavia knows no load balancer of theirs; and they hold the address that we asked for, or else there is only one such port
-    that was made when we `asked`.  One list request for each owner word of Octavia's providers, and a read a candidate.
+    They are in our project and in our network's subnet; Octavia knows no load balancer of theirs, though none can be in the making
+    any more; and they hold the address that we asked for, or were made when we `asked`.  Several load balancers may have been refused
+    at that time: their ports cannot be told apart, none of them will ever be used, and whoever looks removes them all.  One list
+    request for each owner word of Octavia's providers, and a read a candidate.
     """
     subnet, requested = subnet_of(p), p.resource.spec.requestedVIPAddress
     found: dict[str, datetime] = {}
@@ -211,11 +213,7 @@ async def stray_ports(p: LoadBalancerPass, asked: datetime | None) -> Strays:
             if ours and await _is_unknown(p, made_for):
                 found[str(port["id"])] = born
     old = tuple(ident for ident, time in found.items() if p.now - time >= STRAY_AGE)
-    young = len(old) < len(found)
-    if len(found) > 1:
-        # Ours is not to be told from the others yet; those whose load balancer is being made soon are no candidates any more.
-        return Strays(young=young)
-    return Strays(old, young=young)
+    return Strays(old, young=len(old) < len(found))
 
 
 def _made_then(born: datetime, asked: datetime | None) -> bool:

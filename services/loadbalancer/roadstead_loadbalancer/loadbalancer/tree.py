@@ -125,21 +125,25 @@ def create_body(
         "name": name,
         "description": name,  # the mark of who made it, should somebody give it another name
         "vip_subnet_id": subnet,
-        "listeners": [_listener_body(w) for w in wanted],
+        "listeners": [_graph(w) for w in wanted],
     }
     if spec.requestedVIPAddress is not None:
         body["vip_address"] = spec.requestedVIPAddress
     return body
 
 
-def _listener_body(w: WantedListener) -> dict[str, Any]:
-    """A UDP listener bears no timeouts and no allowed ranges unless asked for (INV-282)."""
-    body: dict[str, Any] = {
-        "name": w.listener,
-        "protocol": w.protocol,
-        "protocol_port": w.port,
-        "default_pool": _pool_body(w),
-    }
+def _graph(w: WantedListener) -> dict[str, Any]:
+    """A listener with all that hangs below it."""
+    members = [{"address": address, "protocol_port": port} for address, port in sorted(w.members)]
+    pool: dict[str, Any] = {**pool_body(w), "members": members}
+    if w.check is not None:
+        pool["healthmonitor"] = monitor_body(w)
+    return {**listener_body(w), "default_pool": pool}
+
+
+def listener_body(w: WantedListener) -> dict[str, Any]:
+    """The listener alone.  A UDP listener bears no timeouts, and no listener allowed ranges unless asked for (INV-282)."""
+    body: dict[str, Any] = {"name": w.listener, "protocol": w.protocol, "protocol_port": w.port}
     if w.cidrs:
         body["allowed_cidrs"] = sorted(w.cidrs)
     if w.timeout is not None:
@@ -147,24 +151,23 @@ def _listener_body(w: WantedListener) -> dict[str, Any]:
     return body
 
 
-def _pool_body(w: WantedListener) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "name": w.pool,
-        "protocol": w.pool_protocol,
-        "lb_algorithm": w.algorithm,
-        "members": [{"address": address, "protocol_port": port} for address, port in sorted(w.members)],
+def pool_body(w: WantedListener) -> dict[str, Any]:
+    """The pool alone, without members."""
+    return {"name": w.pool, "protocol": w.pool_protocol, "lb_algorithm": w.algorithm}
+
+
+def monitor_body(w: WantedListener) -> dict[str, Any]:
+    """The health monitor of a listener that wants one."""
+    assert w.check is not None
+    kind, delay, timeout, up, down = w.check
+    return {
+        "name": w.monitor,
+        "type": kind,
+        "delay": delay,
+        "timeout": timeout,
+        "max_retries": up,
+        "max_retries_down": down,
     }
-    if w.check is not None:
-        kind, delay, timeout, up, down = w.check
-        body["healthmonitor"] = {
-            "name": w.monitor,
-            "type": kind,
-            "delay": delay,
-            "timeout": timeout,
-            "max_retries": up,
-            "max_retries_down": down,
-        }
-    return body
 
 
 # ---------------------------------------------------------------- from Octavia
