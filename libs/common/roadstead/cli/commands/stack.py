@@ -55,6 +55,13 @@ def up(
             "--quickstart", help="Register the cloud as a region and apply examples/quickstart.yaml."
         ),
     ] = False,
+    octavia: Annotated[
+        bool,
+        typer.Option(
+            "--octavia",
+            help="With the Octavia API and its noop provider, which the simulated cloud's catalog then names.",
+        ),
+    ] = False,
 ) -> None:
     """Start the local stack: broker, database, every service, and a simulated cloud.
 
@@ -62,6 +69,12 @@ def up(
     """
     if bare and quickstart:
         raise UserError("--bare starts no service that could make the quickstart; leave one of both out", 2)
+    if bare and octavia:
+        raise UserError("--bare starts no service, so no Octavia API either; leave one of both out", 2)
+    if octavia and cloud != SIMULATOR:
+        raise UserError(
+            f"--octavia goes with the simulated cloud; for {cloud} see deploy/octavia/README.md", 2
+        )
     home = find_home()
     home.make()
     with claimed(home, "up") as claim:
@@ -69,16 +82,16 @@ def up(
             # It holds no claim: its folder's lock file was taken away under it.
             raise UserError(f"process {state.pid} runs a stack here: `roadstead down` ends it", BUSY)
         if not detach:
-            _attached(home, cloud, bare, quickstart)
+            _attached(home, cloud, bare, quickstart, octavia)
             return
-        _detached(home, cloud, bare, claim)
+        _detached(home, cloud, bare, octavia, claim)
     if quickstart:
         from roadstead.cli.stack.quickstart import run_quickstart
 
         asyncio.run(run_quickstart(home, cloud))
 
 
-def _attached(home: Home, cloud: str, bare: bool, quickstart: bool) -> None:
+def _attached(home: Home, cloud: str, bare: bool, quickstart: bool, octavia: bool) -> None:
     from roadstead.cli.stack.run import serve
 
     after = None
@@ -86,7 +99,7 @@ def _attached(home: Home, cloud: str, bare: bool, quickstart: bool) -> None:
         from roadstead.cli.stack.quickstart import after_start
 
         after = after_start(home, cloud)
-    asyncio.run(serve(home, cloud, said, after, bare=bare))
+    asyncio.run(serve(home, cloud, said, after, bare=bare, octavia=octavia))
 
 
 def said(sort: str, text: str) -> None:
@@ -95,10 +108,11 @@ def said(sort: str, text: str) -> None:
     sys.stdout.flush()
 
 
-def _detached(home: Home, cloud: str, bare: bool, claim: Claim) -> None:
+def _detached(home: Home, cloud: str, bare: bool, octavia: bool, claim: Claim) -> None:
     """Start it as a process of its own that takes the claim over; returns when it is ready."""
     log = home.log("stack")
-    command = [sys.executable, "-m", "roadstead.cli", "up", "--cloud", cloud, *(["--bare"] if bare else [])]
+    command = [sys.executable, "-m", "roadstead.cli", "up", "--cloud", cloud]
+    command += [word for word, given in (("--bare", bare), ("--octavia", octavia)) if given]
     with log.open("wb") as output:
         child = subprocess.Popen(
             command,

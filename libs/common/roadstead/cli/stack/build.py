@@ -15,6 +15,7 @@ from pathlib import Path
 from roadstead.cli.context import Context
 from roadstead.cli.failures import UserError
 from roadstead.cli.stack.home import SIMULATOR, Home
+from roadstead.cli.stack.octavia import API, API_PORT, MODULE, OctaviaParts
 from roadstead.cli.stack.parts import Child, ServerPart
 from roadstead.cli.stack.supervisor import Stage
 from roadstead.seal import keys_from_file
@@ -99,9 +100,9 @@ def _is_free(port: int) -> bool:
 
 
 class Blueprint:
-    """The parts and how they hang together.  cloud: `simulator` or a name of clouds.yaml."""
+    """The parts and how they hang together.  cloud: `simulator` or a name of clouds.yaml; octavia: with the Octavia API."""
 
-    def __init__(self, home: Home, cloud: str, only: Sequence[str] = ()) -> None:
+    def __init__(self, home: Home, cloud: str, only: Sequence[str] = (), *, octavia: bool = False) -> None:
         self.home = home
         self.cloud = cloud
         self._ports = Ports(home.ports)
@@ -113,6 +114,9 @@ class Blueprint:
         self.services = {name: modules[name] for name in (only or modules)}
         self.schemas = list(modules)
         self.simulator_port = self._ports.take(SIMULATOR) if cloud == SIMULATOR else 0
+        self.octavia = self._octavia() if octavia else None
+        if self.octavia is not None:
+            self.schemas += self.octavia.schemas
         keys_from_file(home.seal_keys, create=True)
 
     @property
@@ -132,14 +136,35 @@ class Blueprint:
         )
 
     def stages(self, migrate: Callable[[], Awaitable[None]], *, bare: bool = False) -> list[Stage]:
-        """Broker and database, then the schemas, then everything else at once (bare: nothing else)."""
+        """Broker and database, then the schemas, then everything else at once (bare: nothing else).
+
+        With the Octavia API the cloud comes before it, because its user is made there.
+        """
         ground = [ServerPart("nats", self.nats), ServerPart("postgres", self.postgres)]
         if bare:
             return [Stage(ground, migrate, "schemas")]
         upper = [self._service(name, module) for name, module in self.services.items()]
+        if self.octavia is not None:
+            octavia = self.octavia
+            upper += octavia.children(free_port, self._environment)
+            cloud = Stage([self._simulator()], lambda: octavia.prepare(self.clouds_yaml), "octavia user")
+            return [Stage(ground, migrate, "schemas"), cloud, Stage(upper)]
         if self.cloud == SIMULATOR:
             upper.insert(0, self._simulator())
         return [Stage(ground, migrate, "schemas"), Stage(upper)]
+
+    def _octavia(self) -> OctaviaParts:
+        if self.cloud != SIMULATOR:
+            raise UserError(
+                "the Octavia API goes with the simulated cloud here; for a real one see deploy/octavia/README.md",
+                2,
+            )
+        if find_spec(MODULE) is None:
+            raise UserError(
+                "the Octavia API is not installed: run `make setup`, or install roadstead-octavia-api"
+            )
+        auth_url = f"http://127.0.0.1:{self.simulator_port}/identity/v3"
+        return OctaviaParts(self.home, self._ports.take(API, API_PORT), auth_url)
 
     def _service(self, name: str, module: str) -> Child:
         health = free_port()
@@ -163,6 +188,8 @@ class Blueprint:
     def _simulator(self) -> Child:
         port = self.simulator_port
         command = [sys.executable, "-m", "roadstead.cli.stack.simulator", "--port", str(port)]
+        for kind, url in (self.octavia.endpoints if self.octavia is not None else {}).items():
+            command += ["--endpoint", f"{kind}={url}"]
         return Child(
             SIMULATOR,
             [*command, "--state", str(self.home.saved_cloud), "--clouds", str(self.clouds_yaml)],

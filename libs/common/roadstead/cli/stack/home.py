@@ -42,6 +42,11 @@ class Home:
         return self.path / "seal.keys"
 
     @property
+    def octavia_password(self) -> Path:
+        """Of the Octavia API's user in the simulated cloud; for the owner alone."""
+        return self.path / SIMULATOR / "octavia.password"
+
+    @property
     def logs(self) -> Path:
         return self.path / "logs"
 

@@ -92,7 +92,10 @@ class ServerPart:
 
 
 class Child:
-    """A program of ours with its output in a log file.  health: port of /readyz; ready_url: any address that answers once it is up."""
+    """A program of ours with its output in a log file.
+
+    health: port of /readyz; ready_url: any address that answers once it is up; address: what people are shown, else one of these.
+    """
 
     def __init__(
         self,
@@ -103,6 +106,7 @@ class Child:
         environment: Mapping[str, str] | None = None,
         health: int = 0,
         ready_url: str = "",
+        address: str = "",
         end_signal: signal.Signals = signal.SIGTERM,
     ) -> None:
         self.name = name
@@ -111,12 +115,13 @@ class Child:
         self.environment = dict(environment or {})
         self.health = health
         self._ready_url = ready_url
+        self._address = address
         self._end_signal = end_signal
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
-        return self._ready_url or (f"http://127.0.0.1:{self.health}" if self.health else "")
+        return self._address or self._ready_url or (f"http://127.0.0.1:{self.health}" if self.health else "")
 
     @property
     def pid(self) -> int:

@@ -23,7 +23,7 @@ Say = Callable[[str, str], None]
 After = Callable[[Context, Blueprint], Awaitable[None]]
 
 
-def prepare(home: Home, cloud: str, say: Say) -> Blueprint:
+def prepare(home: Home, cloud: str, say: Say, *, octavia: bool = False) -> Blueprint:
     """Keys and ports; what an earlier, killed run left behind is ended.  The caller holds the folder's claim."""
     left = read_state(home.state)
     ended = end_processes(left.parts, LEFTOVERS_END_WITHIN) if left is not None else []
@@ -39,21 +39,29 @@ def prepare(home: Home, cloud: str, say: Say) -> Blueprint:
             raise UserError(str(error)) from None
     if ended:
         say("step", f"ended what a killed run had left: {', '.join(dict.fromkeys(ended))}")
-    plan = Blueprint(home, cloud)
+    plan = Blueprint(home, cloud, octavia=octavia)
     for note in plan.notes:
         say("step", f"note: {note}")
     return plan
 
 
-async def serve(home: Home, cloud: str, say: Say, after: After | None = None, *, bare: bool = False) -> None:
+async def serve(
+    home: Home,
+    cloud: str,
+    say: Say,
+    after: After | None = None,
+    *,
+    bare: bool = False,
+    octavia: bool = False,
+) -> None:
     """Start everything, keep it running until SIGINT or SIGTERM, end it in order.
 
-    bare: broker and database alone.  after: runs once all is ready; its UserError is said and leaves the stack running.  UserError
+    bare: broker and database alone.  octavia: with the Octavia API.  after: runs once all is ready; its UserError is said and leaves the stack running.  UserError
     when a part cannot start.  The caller holds the folder's claim.
     """
     stop = asyncio.Event()
     try:
-        plan = prepare(home, cloud, say)
+        plan = prepare(home, cloud, say, octavia=octavia)
     except (ServerError, OSError) as error:
         raise UserError(f"the stack cannot be prepared: {error}") from None
     pid = os.getpid()

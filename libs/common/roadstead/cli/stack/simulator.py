@@ -89,12 +89,27 @@ async def _save_again_and_again(cloud: Cloud, path: Path) -> None:
             save(cloud, path)
 
 
+def _endpoint(text: str) -> tuple[str, str]:
+    kind, _, url = text.partition("=")
+    if not kind or not url:
+        raise argparse.ArgumentTypeError(f"{text!r} is not TYPE=URL")
+    return kind, url
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the cloud until a signal ends it; the exit status."""
     parser = argparse.ArgumentParser(prog="simulator", description="Serve the local stack's simulated cloud.")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--state", type=Path, required=True, help="file that holds the cloud between runs")
     parser.add_argument("--clouds", type=Path, required=True, help="clouds.yaml to write for it")
+    parser.add_argument(
+        "--endpoint",
+        action="append",
+        default=[],
+        metavar="TYPE=URL",
+        type=_endpoint,
+        help="a service of the catalog that is another program's",
+    )
     given = parser.parse_args(arguments)
     try:
         cloud = load(given.state)
@@ -106,6 +121,8 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         print(f"port {given.port} cannot be bound: {error.strerror}", file=sys.stderr)
         return 1
+    # What was saved may name programs of an earlier run.
+    front.cloud.settings.endpoints = dict(given.endpoint)
     # uvicorn hands a signal on when it has stopped; the default of SIGTERM would end the process before the last save.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     given.clouds.write_text(front.clouds_yaml())
