@@ -7,16 +7,10 @@ nothing about what is not theirs.  The executor on openstacksdk is `outside/neut
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from roadstead.cloud.sdk.neutron_requests import NetworkRefused
 from roadstead_octavia.db.port import Row
 
-
-class NetworkRefused(Exception):
-    """Neutron refused to make a port.  status: its HTTP status or None; text: its message, for the user."""
-
-    def __init__(self, status: int | None, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-        self.text = text
+__all__ = ["Network", "NetworkRefused"]
 
 
 class Network(Protocol):

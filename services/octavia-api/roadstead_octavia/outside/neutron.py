@@ -1,29 +1,22 @@
 """Neutron over HTTP: look-ups in the caller's name, VIP ports in the service's.
 
-The library blocks, so requests run in a bounded number of threads; each has a deadline, behind which its thread goes on until the
-library's own time-out ends it.  A request whose answer did not come is never "refused": whether it was carried out is not known.
+How requests are sent, and what becomes of one that is not answered, is `roadstead.cloud.sdk.neutron_requests`.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import structlog
-from keystoneauth1 import exceptions as failures
-from keystoneauth1.adapter import Adapter
 
+from roadstead.cloud.sdk.neutron_requests import NetworkRefused, NeutronRequests
+from roadstead.cloud.sdk.service_user import ServiceUser
 from roadstead.cloud.vip import VIP_OWNERS
 from roadstead_octavia.db.port import Row
-from roadstead_octavia.outside.network import NetworkRefused
-from roadstead_octavia.outside.service import ServiceUser, service_session
 from roadstead_octavia.settings import OctaviaSettings
 
 log = structlog.get_logger("roadstead.octavia.neutron")
 
-VERSION = "/v2.0"
 OWNER = "Octavia"
-LONGEST_TEXT = 500
 # Where each kind is, and the root object of its answer.
 _PLACES = {
     "subnets": ("subnets", "subnet"),
@@ -53,20 +46,12 @@ class Neutron:
     def __init__(
         self, user: ServiceUser, *, threads: int = 16, endpoint: str | None = None, invisible: bool = False
     ) -> None:
-        self._deadline = user.timeout
         self._invisible = invisible
-        self._adapter = Adapter(
-            service_session(user, threads),
-            service_type="network",
-            interface=user.interface,
-            region_name=user.region_name,
-        )
-        self._endpoint = endpoint
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="neutron")
+        self._requests = NeutronRequests(user, threads=threads, endpoint=endpoint)
         self._qos: bool | None = None
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._requests.close()
 
     # ------------------------------------------------------------ look-ups
 
@@ -77,7 +62,9 @@ class Neutron:
         path, root = _PLACES[kind]
         as_service = as_service or token is None or (self._invisible and kind in _MAY_BE_INVISIBLE)
         try:
-            answer = await self._ask("GET", f"/{path}/{identifier}", token=None if as_service else token)
+            answer = await self._requests.ask(
+                "GET", f"/{path}/{identifier}", token=None if as_service else token
+            )
         except NetworkRefused as error:
             log.info("not found in the network", kind=kind, id=identifier, reason=error.text)
             return None
@@ -90,7 +77,7 @@ class Neutron:
         """Asked once; a cloud that cannot be asked has none for now."""
         if self._qos is None:
             try:
-                await self._ask("GET", "/extensions/qos")
+                await self._requests.ask("GET", "/extensions/qos")
             except NetworkRefused as error:
                 if error.status == 404:
                     self._qos = False
@@ -100,7 +87,7 @@ class Neutron:
 
     async def availability(self, network_id: str) -> Mapping[str, int]:
         try:
-            answer = await self._ask("GET", f"/network-ip-availabilities/{network_id}")
+            answer = await self._requests.ask("GET", f"/network-ip-availabilities/{network_id}")
         except NetworkRefused as error:
             log.warning("free addresses are not known", network=network_id, reason=error.text)
             return {}
@@ -119,7 +106,7 @@ class Neutron:
     ) -> tuple[Row, Sequence[Row]]:
         """A new port, or the one that the user brought when it has the wanted address.  NetworkRefused."""
         if vip["port_id"]:
-            answer = await self._ask("GET", f"/ports/{vip['port_id']}")
+            answer = await self._requests.ask("GET", f"/ports/{vip['port_id']}")
             port = answer["port"]
             if not _fits(port, vip):
                 owner = port.get("device_owner") or port.get("project_id")
@@ -127,7 +114,7 @@ class Neutron:
                     400, f"VIP port {port['id']} of {owner} does not have the address that was asked for."
                 )
         else:
-            answer = await self._ask(
+            answer = await self._requests.ask(
                 "POST", "/ports", body=wanted_port(load_balancer_id, project_id, vip, additional, groups)
             )
             port = answer["port"]
@@ -138,62 +125,17 @@ class Neutron:
         identifiers = [port_id] if port_id is not None else await self._ports_of(load_balancer_id)
         for identifier in identifiers:
             try:
-                await self._ask("DELETE", f"/ports/{identifier}")
+                await self._requests.ask("DELETE", f"/ports/{identifier}")
             except NetworkRefused as error:
                 if error.status != 404:
                     raise
 
     async def _ports_of(self, load_balancer_id: str) -> list[str]:
         """Ports with the mark of that load balancer that it or a provider made."""
-        answer = await self._ask(
+        answer = await self._requests.ask(
             "GET", f"/ports?device_id=lb-{load_balancer_id}&fields=id&fields=device_owner"
         )
         return [port["id"] for port in answer.get("ports") or () if port.get("device_owner") in VIP_OWNERS]
-
-    # ------------------------------------------------------------ requests
-
-    async def _ask(
-        self, method: str, path: str, *, body: Body | None = None, token: str | None = None
-    ) -> Body:
-        """The answer's body.  token: the caller's; else the service asks.  NetworkRefused."""
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(self._deadline):
-                return await loop.run_in_executor(self._threads, self._send, method, path, body, token)
-        except TimeoutError:
-            raise NetworkRefused(
-                None, f"the network service gave no answer within {self._deadline:g} s"
-            ) from None
-
-    def _send(self, method: str, path: str, body: Body | None, token: str | None) -> Body:
-        own: dict[str, Any] = {}
-        if token is not None:
-            own = {"headers": {"X-Auth-Token": token}, "authenticated": False}
-        if body is not None:
-            own["json"] = body
-        try:
-            answer = self._adapter.request(f"{self._base()}{path}", method, raise_exc=False, log=False, **own)
-        except (failures.ClientException, OSError) as error:
-            raise NetworkRefused(
-                None, f"the network service cannot be asked: {type(error).__name__}"
-            ) from error
-        if answer.status_code >= 400:
-            raise NetworkRefused(answer.status_code, _text(answer))
-        if not answer.content:
-            return {}
-        try:
-            found = answer.json()
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise NetworkRefused(None, "the network service answered with something that is no object")
-        return found
-
-    def _base(self) -> str:
-        endpoint = (self._endpoint or self._adapter.get_endpoint() or "").rstrip("/")
-        if not endpoint:
-            raise NetworkRefused(None, "the catalogue has no network service")
-        return endpoint if endpoint.endswith(VERSION) else endpoint + VERSION
 
 
 def wanted_port(
@@ -246,13 +188,3 @@ def _port(found: Body) -> Body:
         "security_group_ids": found.get("security_groups") or [],
         "vnic_type": found.get("binding:vnic_type") or "normal",
     }
-
-
-def _text(answer: Any) -> str:
-    """What Neutron says for itself, bounded."""
-    try:
-        said = answer.json()["NeutronError"]
-        text = said["message"] if isinstance(said, Mapping) else said
-    except (ValueError, KeyError, TypeError):
-        text = answer.reason or f"status {answer.status_code}"
-    return str(text)[:LONGEST_TEXT]
