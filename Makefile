@@ -13,9 +13,12 @@ setup:  ## make .venv (once; then a check of well under a second)
 lock:   ## resolve anew and write requirements.lock (UPGRADE=1: newest versions)
 	@scripts/lock.sh
 
-.PHONY: run down
+.PHONY: run run-octavia down
 run: setup ## the whole stack on this machine, with examples/quickstart.yaml applied
 	@$(BIN)/roadstead up --quickstart
+
+run-octavia: setup ## the same with the Octavia API in place of the simulated one
+	@$(BIN)/roadstead up --quickstart --octavia
 
 down: ## end what `make run` started in the background
 	@$(BIN)/roadstead down

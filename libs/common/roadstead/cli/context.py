@@ -26,6 +26,7 @@ _SPELLED = {
     "caFile": "ca_file",
     "databaseUrl": "database_url",
     "sealKeyFile": "seal_key_file",
+    "octaviaUrl": "octavia_url",
     "region": "region",
     "project": "project",
     "organization": "organization",
@@ -43,6 +44,7 @@ class Context:
     ca_file: str | None = None
     database_url: str | None = None
     seal_key_file: str | None = None
+    octavia_url: str | None = None
     region: str | None = None
     project: str | None = None
     organization: str | None = None

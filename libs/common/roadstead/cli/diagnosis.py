@@ -1,14 +1,16 @@
 """`doctor`: what could be wrong with a deployment, looked at from the outside, each with its remedy.
 
 Every check is a function of its own that answers a line or several and never raises; one that fails does not keep the others from
-being looked at.
+being looked at.  Distributions that are no service bring theirs along (entry point group `roadstead.checks`): each is called with the
+client, None when there is no broker, and the context.
 """
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +66,24 @@ async def diagnose(context: Context) -> list[Line]:
             lines += [line async for line in database(context)]
             lines += [line async for line in keys(client, context)]
             lines += [line async for line in regions(client)]
+            for brought in checks_of_others():
+                lines += [line async for line in brought(client, context)]
     except UserError as error:
         lines.append(
             Line("bus", State.WRONG, str(error), "start the broker, or correct the context's natsUrl")
         )
         lines += [line async for line in database(context)]
+        for brought in checks_of_others():
+            lines += [line async for line in brought(None, context)]
     return lines
+
+
+Check = Callable[[Client | None, Context], AsyncIterator[Line]]
+
+
+def checks_of_others() -> list[Check]:
+    """What installed distributions look at themselves, by name."""
+    return [entry.load() for entry in sorted(entry_points(group="roadstead.checks"), key=lambda e: e.name)]
 
 
 async def bus(client: Client) -> AsyncIterator[Line]:

@@ -30,6 +30,7 @@ from roadstead_octavia.options import Options
 from roadstead_octavia.outside.network import Network
 from roadstead_octavia.provider.calls import Dispatcher
 from roadstead_octavia.provider.judge import Fault
+from roadstead_octavia.provider.presence import Presence
 from roadstead_octavia.provider.recent import Recent
 from roadstead_octavia.provider.reports import Enders, PortKept, Reports, failed_reply, fault_reply
 from roadstead_octavia.provider.rpc import PATIENCE, RpcProvider
@@ -86,7 +87,7 @@ class ProviderSide:
             in_hand=IN_HAND,
             lane=load_balancer_of,
         )
-        answers = Answers(bus, self.reports)
+        answers = Answers(bus, self.reports, Presence(bus, options))
         self._sessions = Sessions(bus, (REPORTS,), (self._durable, answers), epochs={}, reread=_no_reread)
 
     @property
@@ -153,7 +154,7 @@ def _read(data: bytes) -> Any:
 class Answers:
     """Answers what providers (and people) ask, one of all replicas each."""
 
-    def __init__(self, bus: Bus, reports: Reports) -> None:
+    def __init__(self, bus: Bus, reports: Reports, presence: Presence) -> None:
         self._bus = bus
         self._room = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -161,12 +162,16 @@ class Answers:
         async def operations(_: str, message: Any) -> Mapping[str, Any]:
             return await reports.operations(message)
 
+        async def providers(*_: Any) -> Mapping[str, Any]:
+            return await presence.look()
+
         self._subjects: dict[str, tuple[Answer, str]] = {
             "rpc.provider.*.status": (reports.status, "status_object"),
             "rpc.provider.*.statistics": (reports.statistics, "stats_object"),
             "rpc.provider.*.get": (reports.get, ""),
             "rpc.provider.*.tree": (reports.tree, ""),
             rpc_subject(OCTAVIA_API, "operations"): (operations, ""),
+            rpc_subject(OCTAVIA_API, "providers"): (providers, ""),
         }
 
     async def run(self) -> None:

@@ -19,7 +19,7 @@ ServicesOption = Annotated[
 
 
 def doctor(form: FormOption = Form.TABLE) -> None:
-    """Look at broker, streams, services, database, schemas, clocks, keys and regions; exit status 1 when one is wrong.
+    """Look at broker, streams, services, database, schemas, clocks, keys, regions and the Octavia API; status 1 when one is wrong.
 
     Example: roadstead doctor
     """

@@ -130,6 +130,7 @@ class Blueprint:
             nats_url=self.nats.url,
             database_url=self.postgres.url,
             seal_key_file=str(self.home.seal_keys),
+            octavia_url=self.octavia.url if self.octavia is not None else None,
             region=region,
             project=PROJECT,
             organization=ORGANIZATION,
