@@ -50,6 +50,7 @@ class Durations:
     settling: float = 65.0
     yield_after: float = 10.0
     sweep: float = 60.0
+    early_look: float = 1.0
     retry_after: float = 10.0
     retry_max: float = 300.0
     image_refresh: float = 60.0

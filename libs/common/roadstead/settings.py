@@ -84,7 +84,12 @@ class Settings(BaseSettings):
     create_attempts: int = setting(
         3, "Times a server whose build fails is created before it is given up.", ge=1, le=20
     )
-    sweep_shards: int = setting(8, "Shares that the monitor cuts each region's sweep into.", ge=1, le=256)
+    sweep_shards: int = setting(
+        32,
+        "Shares of the projects that the monitor's replicas divide among them; the same for all of them.",
+        ge=1,
+        le=256,
+    )
     image_cache: bool = setting(True, "Keep each region's image list in memory between requests.")
     # ---- clouds
     call_deadline: float = setting(

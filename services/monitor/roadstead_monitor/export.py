@@ -16,5 +16,16 @@ def export(measures: Measures, swept: Swept, seconds: float, meters: Meters) -> 
     meters.observe("roadstead_sweep_seconds", seconds)
     for outcome, count in (("read", swept.projects - swept.failed), ("failed", swept.failed)):
         meters.count("roadstead_sweep_projects_total", count, outcome=outcome)
+    _observations(swept, meters)
+
+
+def export_look(looked: Swept, meters: Meters) -> None:
+    """After a look between two sweeps."""
+    for outcome, count in (("read", looked.projects - looked.failed), ("failed", looked.failed)):
+        meters.count("roadstead_sweep_looks_total", count, outcome=outcome)
+    _observations(looked, meters)
+
+
+def _observations(swept: Swept, meters: Meters) -> None:
     for outcome, count in (("sent", swept.sent), ("unsent", swept.unsent)):
         meters.count("roadstead_sweep_observations_total", count, outcome=outcome)

@@ -5,7 +5,7 @@ two durations of a server are taken once, when it first runs.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -48,9 +48,12 @@ class Measures:
     _counting: Counter[Cell] = field(default_factory=Counter)
     _told: set[str] = field(default_factory=set)
 
-    def read(self, view: StatusView, listed: Mapping[str, Any], facts: Facts, region_name: str) -> None:
-        """Count one server that was read."""
+    def count(self, view: StatusView, listed: Mapping[str, Any], facts: Facts, region_name: str) -> None:
+        """One server that a sweep read."""
         self._counting[cell_of(view, listed, facts, region_name)] += 1
+
+    def timed(self, view: StatusView, facts: Facts) -> None:
+        """One server that was read, by a sweep or between two."""
         if view.key.id in self._told or not first_run(view, facts):
             return
         self._told.add(view.key.id)
@@ -60,9 +63,10 @@ class Measures:
         if took.scheduling is not None:
             self.scheduling.append(took.scheduling)
 
-    def swept(self) -> None:
-        """The sweep is over: its counts become the gauge."""
+    def swept(self, known: Set[str]) -> None:
+        """The sweep is over: its counts become the gauge, and servers that are not `known` any more are forgotten."""
         self.servers, self._counting = self._counting, Counter()
+        self._told &= known
 
     def drain(self) -> tuple[list[float], list[float]]:
         """(provisioning, scheduling) samples since the last time."""

@@ -1,11 +1,14 @@
 """One sweep over the servers of the shards that are ours: one paged list a project, facts out, nothing decided.
 
+A look is the same for one project, between two sweeps.
+
 The monitor reads and publishes; it makes no call that changes anything and stamps nothing.  A project or region that cannot be read
 is logged and skipped, the others go on (REF-063).
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +49,9 @@ class Swept:
     unsent: int = 0
 
 
+Tally = Callable[[Project, Compared], None]
+
+
 def projects_of(directory: Directory) -> list[Project]:
     """Every project with servers that are not under deletion, in a stable order."""
     found: dict[tuple[str, str], list[StatusView]] = {}
@@ -76,33 +82,33 @@ class Sweeper:
         self._cloud = cloud
         self.directory = directory
         self._publisher = publisher
+        self._places: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(PROJECTS_AT_ONCE)
+        )
         self._told: set[str] = set()  # servers whose fault was looked at since they last read well
         self.measures = Measures()
 
     async def sweep(self, name: str, shards: int, mine: Collection[int]) -> Swept:
         """Every project of our shards once; `name` marks the sweep in its observations."""
         swept = Swept()
-        regions: dict[str, list[Project]] = {}
-        for project in projects_of(self.directory):
-            if shard_of(project.region, project.identity, shards) in mine:
-                regions.setdefault(project.region, []).append(project)
-        await asyncio.gather(*(self._region(name, projects, swept) for projects in regions.values()))
-        self.measures.swept()
+        ours = [p for p in projects_of(self.directory) if shard_of(p.region, p.identity, shards) in mine]
+        await asyncio.gather(*(self._guarded(name, project, swept, self._count) for project in ours))
+        known = {view.key.id for view in self.directory.of_kind("server")}
+        self._told &= known
+        self.measures.swept(known)
         return swept
 
-    async def _region(self, name: str, projects: Iterable[Project], swept: Swept) -> None:
-        places = asyncio.Semaphore(PROJECTS_AT_ONCE)
+    async def look(self, name: str, project: Project) -> Swept:
+        """One project at the cost of a sweep over it; the gauge stays what the last sweep made it."""
+        swept = Swept()
+        await self._guarded(name, project, swept, lambda _project, _compared: None)
+        return swept
 
-        async def one(project: Project) -> None:
-            async with places:
-                await self._guarded(name, project, swept)
-
-        await asyncio.gather(*(one(project) for project in projects))
-
-    async def _guarded(self, name: str, project: Project, swept: Swept) -> None:
+    async def _guarded(self, name: str, project: Project, swept: Swept, tally: Tally) -> None:
         swept.projects += 1
         try:
-            await self._project(name, project, swept)
+            async with self._places[project.region]:
+                await self._project(name, project, swept, tally)
         except CloudError as error:
             swept.failed += 1
             log.warning(
@@ -116,12 +122,13 @@ class Sweeper:
             swept.failed += 1
             log.exception("sweep of a project failed", region=project.region, identity=project.identity)
 
-    async def _project(self, name: str, project: Project, swept: Swept) -> None:
+    async def _project(self, name: str, project: Project, swept: Swept, tally: Tally) -> None:
         """One list request a page, and one by id for each server that has just turned into ERROR."""
         scope = Principal(project.region, project.identity)
         answer = await self._cloud.call(Call(scope, "compute", "server.detail"))
         compared = compare(project.servers, answer.value)
-        self._count(project, compared)
+        self._note(compared)
+        tally(project, compared)
         for observation in compared.news:
             if observation.fails:
                 await self._look_at_fault(scope, observation)
@@ -134,7 +141,11 @@ class Sweeper:
         region = self.directory.get("region", project.region)
         region_name = str(region.metadata.get("name") or "") if region is not None else ""
         for view, listed, facts in compared.read:
-            self.measures.read(view, listed, facts, region_name)
+            self.measures.count(view, listed, facts, region_name)
+
+    def _note(self, compared: Compared) -> None:
+        for view, _, facts in compared.read:
+            self.measures.timed(view, facts)
             if facts["status"] != "ERROR":
                 self._told.discard(view.key.id)
         for ident in compared.doubled:

@@ -24,21 +24,21 @@ def known(made: str | None = "2026-01-01T00:00:00.000Z", **status: Any) -> Any:
 
 def test_the_gauge_is_made_anew_each_sweep() -> None:
     measures = Measures()
-    measures.read(known(), ROW, FACTS, "one")
+    measures.count(known(), ROW, FACTS, "one")
     assert measures.servers == {}, "not before the sweep is over"
-    measures.swept()
+    measures.swept(set())
     assert measures.servers == {Cell("active", "r", "one", "f", "small"): 1}
-    measures.read(known(), ROW, {**FACTS, "status": "ERROR"}, "one")
-    measures.swept()
+    measures.count(known(), ROW, {**FACTS, "status": "ERROR"}, "one")
+    measures.swept(set())
     assert measures.servers == {Cell("error", "r", "one", "f", "small"): 1}
-    measures.swept()
+    measures.swept(set())
     assert measures.servers == {}
 
 
 def test_durations_are_taken_once_on_the_first_run() -> None:
     measures = Measures()
     for _ in range(3):
-        measures.read(known(), ROW, FACTS, "one")
+        measures.timed(known(), FACTS)
     assert measures.drain() == ([60.0], [30.0])
     assert measures.drain() == ([], [])
 
@@ -56,19 +56,30 @@ def test_nothing_is_taken_before_or_after_the_first_run(
     facts: dict[str, Any], status: dict[str, Any]
 ) -> None:
     measures = Measures()
-    measures.read(known(**status), ROW, {**FACTS, **facts}, "one")
+    measures.timed(known(**status), {**FACTS, **facts})
     assert measures.drain() == ([], [])
 
 
 def test_ref_066_a_negative_duration_is_logged_and_left_out() -> None:
     measures = Measures()
     with capture_logs() as logs:
-        measures.read(known("2026-01-01T00:00:45.000Z"), ROW, FACTS, "one")
+        measures.timed(known("2026-01-01T00:00:45.000Z"), FACTS)
     assert measures.drain() == ([15.0], [])
     assert [line["what"] for line in logs] == ["scheduling"]
 
 
 def test_without_a_creation_time_there_is_no_duration() -> None:
     measures = Measures()
-    measures.read(known(None), ROW, FACTS, "one")
+    measures.timed(known(None), FACTS)
     assert measures.drain() == ([], [])
+
+
+def test_what_was_timed_is_remembered_no_longer_than_the_server_is_known() -> None:
+    measures = Measures()
+    measures.timed(known(), FACTS)
+    measures.swept({"s"})
+    measures.timed(known(), FACTS)
+    assert measures.drain() == ([60.0], [30.0])
+    measures.swept(set())
+    measures.timed(known(), FACTS)
+    assert measures.drain() == ([60.0], [30.0])

@@ -96,7 +96,8 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("roadstead_sweep_seconds", H, "Time a sweep of the monitor took", (), "s", LONG),
     Metric("roadstead_sweep_projects_total", C, "Projects swept, by outcome", ("outcome",)),
-    Metric("roadstead_sweep_observations_total", C, "Observations of a sweep, by outcome", ("outcome",)),
+    Metric("roadstead_sweep_looks_total", C, "Projects read between two sweeps, by outcome", ("outcome",)),
+    Metric("roadstead_sweep_observations_total", C, "Observations of the monitor, by outcome", ("outcome",)),
     Metric(
         "roadstead_region_circuit_open",
         G,
