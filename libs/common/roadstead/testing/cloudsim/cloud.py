@@ -85,7 +85,13 @@ class Cloud:
         self.log = Log(self.settings.log_limit)
         self.sequence = 0
         self.admin = Admin(self)
+        # Called under the lock after every call: whoever shows this cloud's objects elsewhere.
+        self.followers: list[Callable[[], None]] = []
         self._build()
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is saved: everything but the followers, who belong to the process."""
+        return {**self.__dict__, "followers": []}
 
     def _build(self) -> None:
         self.ids = Ids(self.seed)
@@ -172,7 +178,9 @@ class Cloud:
     def handle(self, request: Request) -> Response:
         """Answer one call; never raises for anything a client can send."""
         with self.lock:
-            return self._handle(request)
+            response = self._handle(request)
+            self._tell()
+            return response
 
     def _handle(self, request: Request) -> Response:
         self.settle()
@@ -251,7 +259,13 @@ class Cloud:
         """A change made by somebody else, behind the client's back and outside the log."""
         with self.lock:
             self.settle()
-            return next(s for s in self.services if s.name == service).foreign(verb, object_id, dict(values))
+            made = next(s for s in self.services if s.name == service).foreign(verb, object_id, dict(values))
+            self._tell()
+            return made
+
+    def _tell(self) -> None:
+        for follower in self.followers:
+            follower()
 
     def _record(
         self,

@@ -110,7 +110,7 @@ class FloatingIps:
             # An update that names no port takes the address off its port.
             self.state.disassociate(row)
         if "description" in body:
-            row["description"] = body["description"] or ""
+            self.state.floating_ips.change(row, description=body["description"] or "")
         self.neutron.touch(row)
         return answer({"floatingip": self.show(ctx, row)})
 

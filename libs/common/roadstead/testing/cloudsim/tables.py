@@ -20,6 +20,8 @@ class Table:
         self._order: dict[str, int] = {}
         self._made = 0
         self._indexes: dict[str, dict[Any, dict[str, Row]]] = {field: {} for field in indexed}
+        # Ids of rows that came, went or changed, for whoever set it and takes them out again.
+        self.touched: set[str] | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -41,6 +43,7 @@ class Table:
         self._made += 1
         for field in self._indexes:
             self._enter(field, row)
+        self.touch(row["id"])
         return row
 
     def remove(self, row_id: str) -> Row | None:
@@ -50,7 +53,13 @@ class Table:
             del self._order[row_id]
             for field in self._indexes:
                 self._leave(field, row)
+            self.touch(row_id)
         return row
+
+    def touch(self, row_id: str) -> None:
+        """Note that the row is not what it was; `change` does so by itself."""
+        if self.touched is not None:
+            self.touched.add(row_id)
 
     def change(self, row: Row, **values: Any) -> Row:
         """Write fields of a stored row and keep the indexes in step."""
@@ -61,6 +70,7 @@ class Table:
                 self._enter(field, row)
             else:
                 row[field] = value
+        self.touch(row["id"])
         return row
 
     def where(self, field: str, value: Any) -> list[Row]:
