@@ -32,10 +32,9 @@ def wanted_of(**spec: Any) -> tuple[WantedListener, ...]:
 def rested(tree: Tree) -> Tree:
     """The same parts, all ACTIVE."""
     return Tree(
-        *(
-            tuple(replace(part, status="ACTIVE") for part in parts)
-            for parts in (tree.listeners, tree.pools, tree.monitors)
-        )
+        tuple(replace(part, status="ACTIVE") for part in tree.listeners),
+        tuple(replace(part, status="ACTIVE") for part in tree.pools),
+        tuple(replace(part, status="ACTIVE") for part in tree.monitors),
     )
 
 
