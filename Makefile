@@ -66,3 +66,7 @@ cloud-down: ## end them
 
 test-cloud: setup ## the cloud level alone
 	@$(BIN)/python scripts/levels.py --require all --only cloud -- $(ARGS)
+
+.PHONY: test-ovn bench-ovn
+test-ovn: setup ## the ovn level alone: a real OVN, packets in network namespaces (root on Debian)
+	@$(BIN)/python scripts/levels.py --require all --only ovn -- $(ARGS)

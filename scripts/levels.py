@@ -112,7 +112,16 @@ LEVELS = (
     Level("chaos", timeout=900, folders=("tests/chaos",)),
     # Where the recordings are missing its tests say so and are skipped: they are data that the project does not hold.
     Level("conformance", timeout=1200, home="tests/conformance", folders=("tests/conformance",)),
-    Level("ovn", timeout=900, obstacle=needs_root_on_debian, home="tests/ovn"),
+    Level(
+        "ovn",
+        timeout=900,
+        obstacle=needs_root_on_debian,
+        home="tests/ovn",
+        processes=2,
+        folders=("tests/ovn", "tests/conformance_ovn", "services/ovn-worker"),
+        early=("deploy/ovn/ovn", "install"),
+        before=(("deploy/ovn/ovn", "install"),),
+    ),
     Level(
         "cloud",
         timeout=1500,
