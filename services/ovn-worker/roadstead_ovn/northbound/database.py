@@ -177,7 +177,11 @@ class _Work:
         return found
 
     def _insert(self, table: str, operation: Mapping[str, Any]) -> Mapping[str, Any]:
-        handle = self._handle(operation["uuid-name"]) if "uuid-name" in operation else str(uuid4())
+        handle = operation.get("uuid") or str(uuid4())
+        if handle in self._all(table):
+            raise _Refused("duplicate uuid")
+        if "uuid-name" in operation:
+            handle = self._named.setdefault(operation["uuid-name"], handle)
         row = {column: _EMPTY[kind] for column, kind in self._tables[table].columns.items()}
         row |= {column: self._column(table, column, value) for column, value in operation["row"].items()}
         self.changed[table][handle] = row

@@ -4,8 +4,10 @@ What a plan names by what it says (switches, health checks) is looked up here by
 the plan out of date before it is sent.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import count
 from typing import Any, Protocol
+from uuid import UUID, uuid5
 
 from roadstead_ovn.northbound.plan import COLUMNS, Plan, RowChange
 from roadstead_ovn.northbound.port import Conflict, FoundRow
@@ -14,6 +16,7 @@ from roadstead_ovn.rows import HealthCheckRow, LoadBalancerRow
 Json = dict[str, Any]
 LB, CHECK, PORT, NAT = "Load_Balancer", "Load_Balancer_Health_Check", "Logical_Switch_Port", "NAT"
 SWITCH, ROUTER = "Logical_Switch", "Logical_Router"
+ROWS = UUID("5b1c2b0e-3d0f-4f0e-9a58-6f2f4f9f2a11")  # the namespace of chosen UUIDs; never to be changed
 _MAPS = ("vips", "external_ids", "options", "ip_port_mappings")
 
 
@@ -30,14 +33,25 @@ class Handles(Protocol):
         """Rows of a table by their name; NAT rows by their external IP."""
 
 
-def operations(plan: Plan, handles: Handles, prefix: str = "") -> list[Json]:
-    """The transaction.  prefix: makes names of new rows unique among several plans of one transaction.  Conflict: the copy has moved on."""
+def operations(plan: Plan, handles: Handles, *, prefix: str = "", chooses: bool = True) -> list[Json]:
+    """The transaction.  prefix: makes names of new rows unique among several plans of one transaction.  Conflict: the copy has moved on.
+
+    chooses: the server lets its clients choose UUIDs (Open vSwitch 3.0).  Then the first row of a load balancer has the same UUID whoever
+    makes it, and of two that do only one succeeds.  For other servers the name is looked for, which reads every row of the table.
+    """
     found = [_verified(row, handles) for row in plan.verified]
     ops = [op for pair in found for op in pair]
-    if plan.is_alone:
+    if plan.is_alone and not chooses:
         ops.append(_alone(plan))
+    fresh = _fresh(plan)
     for number, change in enumerate(plan.changes):
-        ops += _row(change, handles, f"{prefix}r{number}")
+        made = _row(change, handles, f"{prefix}r{number}")
+        if change.before is None and chooses:
+            made = [
+                {**op, "uuid": next(fresh)} if op["table"] == LB and op["op"] == "insert" else op
+                for op in made
+            ]
+        ops += made
     for port, (old, new) in plan.addresses.items():
         where = _by_uuid(_one(handles, PORT, port))
         ops.append(_wait(PORT, where, {"addresses": as_set(old)}))
@@ -92,6 +106,14 @@ def _alone(plan: Plan) -> Json:
     rows = [{"_uuid": ["uuid", row.handle]} for row in plan.verified]
     where = [["name", "==", plan.load_balancer_id]]
     return {**_wait(LB, where, {"_uuid": None}), "rows": rows}
+
+
+def _fresh(plan: Plan) -> Iterator[str]:
+    taken = {row.handle for row in plan.verified}
+    for number in count():
+        handle = str(uuid5(ROWS, f"{plan.load_balancer_id}/{number}"))
+        if handle not in taken:
+            yield handle
 
 
 def columns_of(row: LoadBalancerRow) -> Json:

@@ -15,7 +15,7 @@ from roadstead_ovn.northbound.look import Subnets
 from roadstead_ovn.northbound.operations import operations
 from roadstead_ovn.northbound.picture import Picture
 from roadstead_ovn.northbound.plan import Plan, plan
-from roadstead_ovn.northbound.port import Found, Source, Superseded, Unready, Wake, Written
+from roadstead_ovn.northbound.port import Found, Rejected, Source, Superseded, Unready, Wake, Written
 from roadstead_ovn.northbound.replica import Replica, Rows
 from roadstead_ovn.northbound.wire import Bounds, TlsFiles, register_tls
 from roadstead_ovn.rows import Wanted
@@ -45,6 +45,7 @@ class OvsdbNorthbound:
         self._interests, self._wakes, self._subnets = Interests(), Wakes(), Subnets()
         self._picture = self._new_picture()
         self._writing: dict[str, int] = {}
+        self._chooses = True
         self._was_complete = {"nb": False, "sb": False}
         self._readiness = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -164,7 +165,18 @@ class OvsdbNorthbound:
             self._interests.forget(load_balancer_id)
         if not what.rows:
             return Written(0, 0)
-        await self._transact(what, operations(what, picture))
+        ops = operations(what, picture, chooses=self._chooses)
+        try:
+            await self._transact(what, ops)
+        except Rejected as error:
+            if not self._chooses or "'uuid' is present but not allowed" not in str(error):
+                raise
+            log.info(
+                "this server chooses the UUIDs of rows itself: making rows takes longer where there are many"
+            )
+            self._chooses = False
+            await self._transact(what, operations(what, picture, chooses=False))
+            return Written(2, what.rows)
         return Written(1, what.rows)
 
     async def _transact(self, what: Plan, ops: Sequence[Any]) -> None:

@@ -49,7 +49,6 @@ from roadstead_ovn.northbound.neutron import (
 from roadstead_ovn.northbound.port import Found, FoundRow, Source
 from roadstead_ovn.rows import HealthCheckRow, Wanted
 
-
 # Tables whose rows a picture is made of.
 HANDLED = frozenset(schema.NORTHBOUND["tables"]) | frozenset(schema.SOUTHBOUND["tables"])
 

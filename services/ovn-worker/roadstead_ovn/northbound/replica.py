@@ -192,7 +192,10 @@ def check(results: Sequence[Mapping[str, Any] | None]) -> None:
     """Conflict, Rejected or Unknown for the first operation that failed; further ones were not carried out."""
     for result in results:
         error = result.get("error") if result else None
-        if error == "timed out":  # what a verification that fails is called
+        if error in (
+            "timed out",
+            "duplicate uuid",
+        ):  # a verification that fails; a row that somebody has made meanwhile
             raise Conflict("what was read is out of date")
         if error in ("not owner", "not leader", "I/O error", "cluster error", "aborted"):
             raise Unknown(f"the server gave up: {error}")

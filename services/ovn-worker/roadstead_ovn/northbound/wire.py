@@ -25,9 +25,10 @@ _TO_BRACE = re.compile(rb'(?:[^{}"]++|"(?:[^"\\]++|\\.)*+")*+([{}])', re.DOTALL)
 
 
 class Frames:
-    """Cuts a stream of JSON objects into objects."""
+    """Cuts a stream of JSON objects into objects.  has_more: a further one may be there already."""
 
     def __init__(self) -> None:
+        self.has_more = False
         self._buffer = bytearray()
         self._at = 0
         self._depth = 0
@@ -46,7 +47,9 @@ class Frames:
                 del match
                 del self._buffer[: self._at]
                 self._at = self._depth = 0
+                self.has_more = bool(self._buffer)
                 return frame
+        self.has_more = False
         return None
 
 
@@ -93,7 +96,8 @@ class Wire(ovs.jsonrpc.Connection):  # type: ignore[misc]  # the library has no 
         return 0, message
 
     def recv_wait(self, poller: Any) -> None:
-        if self.status:
+        # The last read may have brought more messages than were taken; the socket says nothing of those.
+        if self.status or self._frames.has_more:
             poller.immediate_wake()
         else:
             self.stream.recv_wait(poller)
