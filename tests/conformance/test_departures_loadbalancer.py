@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from .departures_loadbalancer import (
+    _an_additional_vip_has_an_address,
     _monitored_members_are_offline,
     _neutrons_own_words,
     _no_peer_port_twice,
@@ -159,3 +160,33 @@ def test_members_of_a_pool_with_a_monitor_are_offline_and_others_are_compared() 
     assert not _monitored_members_are_offline(
         a_line(members("ONLINE", "NO_MONITOR"), members("OFFLINE", "x"))
     )
+
+
+def without_address(address: str | None, told: str, **ours: Any) -> dict[str, Any]:
+    """The original stores an additional VIP with this address; ours refuses with a text about a subnet."""
+    shown = {"loadbalancer": {"additional_vips": [{"subnet_id": "s", "ip_address": address}]}}
+    text = f"Provider 'x' reports error: its answer gives the additional VIP in subnet {told} no address"
+    calls = [a_port(), call("loadbalancer_create", {})]
+    return a_line(
+        {"status": 201, "body": shown, "provider_calls": calls, "changes": [["vip", "put", {}]]},
+        {"status": 500, "body": fault(text), "provider_calls": [a_port()], **ours},
+    )
+
+
+def test_an_additional_vip_without_an_address_may_refuse_the_creation() -> None:
+    line = without_address(None, "s")
+    assert _an_additional_vip_has_an_address(line)
+    assert line["expected"] == line["actual"]
+
+
+def test_one_with_an_address_or_another_subnet_or_something_written_may_not() -> None:
+    for line in (
+        without_address("192.0.2.1", "s"),
+        without_address(None, "other"),
+        without_address(None, "s", changes=[["vip", "put", {}]]),
+        without_address(None, "s", status=400),
+        without_address(None, "s", provider_calls=[]),
+    ):
+        before = copy.deepcopy(line)
+        assert not _an_additional_vip_has_an_address(line)
+        assert line == before

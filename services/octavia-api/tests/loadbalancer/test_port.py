@@ -20,7 +20,7 @@ from roadstead_octavia.outside.network import NetworkRefused
 from roadstead_octavia.resources.loadbalancer import operations
 from roadstead_octavia.resources.loadbalancer.port import CLAIM
 
-from .world import SUBNET, World, an_id
+from .world import OTHER_SUBNET, SUBNET, World, an_id
 
 pytestmark = pytest.mark.integration
 
@@ -50,6 +50,28 @@ async def test_a_port_that_the_provider_made_is_the_providers(world: World) -> N
     assert (vip["octavia_owned"], vip["port_id"], vip["ip_address"]) == (False, port, "192.0.0.7")
     assert vip["network_id"] is not None, "what the provider does not repeat stays"
     assert await world.claims() == []
+
+
+@pytest.mark.parametrize("told", [None, [{}, []], [{}, [{"subnet_id": OTHER_SUBNET, "ip_address": None}]]])
+async def test_c22_an_additional_vip_that_gets_no_address_is_the_providers_fault(
+    world: World, told: Any
+) -> None:
+    world.driver.answers["create_vip_port"] = told
+    error = await world.refused(additional_vips=[{"subnet_id": OTHER_SUBNET}])
+    assert (error.status, OTHER_SUBNET in error.text) == (500, True)
+    assert (await world.balancers(), world.sent) == ([], [])
+    with_address = [{"subnet_id": OTHER_SUBNET, "ip_address": "192.0.1.4"}]
+    made = await world.create(additional_vips=with_address)
+    assert [one["ip_address"] for one in made["additional_vips"]] == ["192.0.1.4"]
+
+
+async def test_c22_the_providers_address_of_an_additional_vip_is_shown(world: World) -> None:
+    port = an_id()
+    more = {"subnet_id": OTHER_SUBNET, "ip_address": "192.0.1.8", "port_id": port}
+    world.driver.answers["create_vip_port"] = [{"vip_address": "192.0.0.7", "vip_port_id": port}, [more]]
+    made = await world.create(additional_vips=[{"subnet_id": OTHER_SUBNET}])
+    (shown,) = made["additional_vips"]
+    assert {name: shown[name] for name in more} == more
 
 
 async def test_d7_a_check_that_refuses_leaves_no_port_no_claim_and_no_row(world: World) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ADDRESS = "198.0.2.5"
+MORE_ADDRESSES = "198.0.3."
 FLAVOR_METADATA = {"amp_image_tag": "The glance image tag to use for this load balancer."}
 ZONE_METADATA = {
     "compute_zone": "The compute availability zone to use for this loadbalancer.",
@@ -49,7 +50,8 @@ def ask(method: str, request: Mapping[str, Any], manner: Manner) -> dict[str, An
     if method == "create_vip_port":
         if len(given) < 3 or not isinstance(given[2], dict):
             return _error("DriverError", "create_vip_port needs the wanted VIP")
-        return {"ok": True, "returns": [_port(given[2]), list(given[3]) if len(given) > 3 else []]}
+        more = given[3] if len(given) > 3 and isinstance(given[3], list) else []
+        return {"ok": True, "returns": [_port(given[2]), _additional(more)]}
     if method == "get_supported_flavor_metadata":
         return {"ok": True, "returns": FLAVOR_METADATA}
     if method == "get_supported_availability_zone_metadata":
@@ -66,6 +68,14 @@ def _port(wanted: Mapping[str, Any]) -> dict[str, Any]:
         "vip_port_id": wanted.get("vip_port_id") or str(uuid.uuid4()),
         "vip_subnet_id": wanted.get("vip_subnet_id"),
     }
+
+
+def _additional(wanted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Every one has an address; the original's says back what it was told."""
+    return [
+        {**one, "ip_address": one.get("ip_address") or f"{MORE_ADDRESSES}{number}"}
+        for number, one in enumerate(wanted, 1)
+    ]
 
 
 def _refusal(method: str, manner: Manner) -> dict[str, Any] | None:

@@ -132,7 +132,7 @@ async def _made(call: Call, wanted: Wanted) -> Made:
 def _from_provider(wanted: Wanted, told: Any) -> Made:
     """The rows with what the provider answered: the VIP, and the additional ones in the order they were asked for."""
     if told is None:
-        return Made(wanted.vip, wanted.additional)
+        return Made(wanted.vip, _addressed(wanted, wanted.additional))
     vip, more = told if isinstance(told, list | tuple) and len(told) == 2 else (told, ())
     if not isinstance(vip, Mapping) or not all(isinstance(one, Mapping) for one in more or ()):
         raise refuse(
@@ -143,7 +143,16 @@ def _from_provider(wanted: Wanted, told: Any) -> Made:
         _filled(row, answer, _ADDITIONAL_FIELDS)
         for row, answer in zip(wanted.additional, answers, strict=False)
     ]
-    return Made(_filled(wanted.vip, vip, _VIP_FIELDS), additional)
+    return Made(_filled(wanted.vip, vip, _VIP_FIELDS), _addressed(wanted, additional))
+
+
+def _addressed(wanted: Wanted, additional: Sequence[Row]) -> Sequence[Row]:
+    """The additional VIPs; ApiError when one has no address, asked for or given: nothing would ever tell it."""
+    for row in additional:
+        if row["ip_address"] is None:
+            text = f"its answer gives the additional VIP in subnet {row['subnet_id']} no address"
+            raise refuse("ProviderDriverError", prov=wanted.provider, user_msg=text)
+    return additional
 
 
 def _filled(row: Row, answer: Mapping[str, Any], fields: Mapping[str, str]) -> Row:
