@@ -17,7 +17,9 @@ from roadstead_ovn.northbound.wire import Frames
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "deploy" / "ovn" / "ovn"
-MISSING = "the databases of OVN are not installed here; `deploy/ovn/ovn install` does it on Debian 12, as root"
+MISSING = (
+    "the databases of OVN are not installed here; `deploy/ovn/ovn install` does it on Debian 12, as root"
+)
 
 
 def is_installed() -> bool:

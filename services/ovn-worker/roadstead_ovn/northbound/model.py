@@ -82,6 +82,10 @@ class ModelNorthbound:
             if table in HANDLED:
                 self._picture.apply(table, handle, columns)
 
+    def tables(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+        """Rows by table and UUID, as they are in the databases."""
+        return {**self._nb.tables, **self._sb.tables}
+
     def empty(self) -> None:
         """The server comes back with nothing in its databases."""
         self._nb, self._sb = Database(NORTHBOUND), Database(SOUTHBOUND)
