@@ -1,4 +1,7 @@
-"""delete: the other way round, dependants first, each waited for where the next one needs it gone."""
+"""delete: the other way round, dependants first, each waited for where the next one needs it gone.
+
+What is refused is told at the end, and keeps nothing else from going.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -8,13 +11,13 @@ from roadstead.cli.board import Board
 from roadstead.cli.client import Client
 from roadstead.cli.context import is_uuid
 from roadstead.cli.documents import Document
-from roadstead.cli.failures import Refused, UserError
+from roadstead.cli.failures import NoAnswer, Refused, UserError, is_none_such
 from roadstead.cli.following import Target, following
 from roadstead.cli.kinds import ORDER
-from roadstead.cli.naming import id_for
+from roadstead.cli.naming import id_for, network_of
 from roadstead.cli.patience import Patience
 from roadstead.cli.reading import find, message_of, status_of
-from roadstead.subjects import NO_PROJECT
+from roadstead.subjects import NO_PROJECT, OWNERS
 
 
 async def delete_one(
@@ -30,65 +33,85 @@ async def delete_one(
 async def delete_documents(
     client: Client, documents: Sequence[Document], *, cascade: bool, wait: bool, timeout: float
 ) -> list[str]:
-    """Delete what the documents name; those that do not exist are passed over.  Ids in the order of deletion."""
+    """Delete what the documents name; those that do not exist are passed over.  Ids in the order of deletion.
+
+    UserError at the end, with each that was refused, could not be found for certain, or is not gone in time.
+    """
     if wait:
         client.patience = Patience(asyncio.get_running_loop().time() + timeout)
     held: list[dict[str, Any]] = []
+    missed: list[str] = []
     for document in sorted(documents, key=lambda d: ORDER.index(d.kind), reverse=True):
-        found = await _existing(client, document, documents)
-        if found is not None:
-            held.append(found)
-    return await _delete(client, held, cascade=cascade, wait=wait, timeout=timeout)
+        try:
+            found = await _existing(client, document)
+        except NoAnswer as error:
+            raise UserError(f"{error}; nothing was deleted", error.status) from None
+        except UserError as error:
+            missed.append(f"{document.where}: {document.label}: {error}")
+        else:
+            held += [found] if found is not None else []
+    return await _delete(client, held, missed, cascade=cascade, wait=wait, timeout=timeout)
 
 
-async def _existing(
-    client: Client, document: Document, documents: Sequence[Document]
-) -> dict[str, Any] | None:
-    """The resource that a document names; None when there is none."""
-    word = str(document.metadata.get("id") or document.name)
-    network = await _network(client, document, documents)
-    if document.kind == "server" and network is not None and not document.metadata.get("id"):
-        word = id_for("server", document.name, region="", project=None, network=network)
+async def _existing(client: Client, document: Document) -> dict[str, Any] | None:
+    """The resource that a document names, in the document's own region and project; None when there is none."""
+    metadata, context = document.metadata, client.context
+    if document.kind == "region":
+        word = str(metadata.get("id") or metadata.get("regionId") or document.name)
+        return await _if_any(client, "region", word)
+    region = str(metadata.get("regionId") or context.region or context.need_region())
+    project = metadata.get("projectId")
+    client = client.at(region, str(project) if project else None)
+    network = network_of(document)
+    if network is not None and not is_uuid(network):
+        held = await _if_any(client, "network", network)
+        if held is None:
+            return None  # what hangs on it is gone with it; something else may bear the same name elsewhere
+        network = str(held["metadata"]["id"])
+    if metadata.get("id"):
+        return await _if_any(client, document.kind, str(metadata["id"]))
+    if document.kind == "server":
+        ident = id_for("server", document.name, region=region, project=project, network=network)
+        return await _if_any(client, "server", ident)
+    return await _if_any(client, document.kind, document.name, network)
+
+
+async def _if_any(client: Client, kind: str, word: str, network: str | None = None) -> dict[str, Any] | None:
     try:
-        return await find(client, document.kind, word, network=network)
-    except Refused as error:
-        if error.http == 404:
-            return None
-        raise
+        return await find(client, kind, word, network=network)
     except UserError as error:
-        if "there is no" in str(error):
+        if is_none_such(error):
             return None
         raise
-
-
-async def _network(client: Client, document: Document, documents: Sequence[Document]) -> str | None:
-    """Id of the network that a document hangs on, by id or name; None when it names none, or one that is gone."""
-    from roadstead.cli.naming import network_of
-
-    word = network_of(document)
-    if word is None or is_uuid(word):
-        return word
-    try:
-        return str((await find(client, "network", word))["metadata"]["id"])
-    except UserError:
-        return None
 
 
 async def _delete(
-    client: Client, held: Sequence[Mapping[str, Any]], *, cascade: bool, wait: bool, timeout: float
+    client: Client,
+    held: Sequence[Mapping[str, Any]],
+    missed: Sequence[str] = (),
+    *,
+    cascade: bool,
+    wait: bool,
+    timeout: float,
 ) -> list[str]:
-    """In the given order.  A refusal because something still refers to it is waited out while that is going too."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout
+    """In the given order.  A refusal because something still refers to it is waited out while that is going too.
+
+    missed: what is known already to go wrong, told with the rest.
+    """
+    deadline = asyncio.get_running_loop().time() + timeout
     board = Board()
-    targets = [_target(document) for document in held]
-    async with following(client, {(region, project) for region, project, _, _ in targets}) as known:
+    names = {_target(document): str(document["metadata"].get("name") or "") for document in held}
+    refused: list[tuple[Target, UserError]] = []
+    asked: list[Target] = []
+    away: dict[str, UserError] = {}  # owners that do not answer: asked once, not for each resource
+    late = ""
+    async with following(client, {(region, project) for region, project, _, _ in names}) as known:
         with board.shown():
-            for document, target in zip(held, targets, strict=True):
-                board.add(target[2], str(document["metadata"].get("name") or target[3]), target[3])
+            for target, name in names.items():
+                board.add(target[2], name or target[3], target[3])
 
             def show() -> None:
-                for _, _, kind, ident in targets:
+                for _, _, kind, ident in names:
                     if (kind, ident) in known.known:
                         document = known.known[kind, ident]
                         if document is None:
@@ -96,18 +119,30 @@ async def _delete(
                         elif "deletionTimestamp" in document["metadata"]:
                             board.tell(kind, ident, status_of(document), message_of(document))
 
-            going: set[str] = set()
-            for target in targets:
-                await _ask(client, target, cascade, going, deadline, show)
-                going.add(target[3])
-                board.tell(target[2], target[3], "deprovisioning")
-            if wait and not await known.until(
-                {target: _gone(known.known, target) for target in targets}, show, deadline
-            ):
-                left = [t for t in targets if known.known.get((t[2], t[3]), {}) is not None]
-                names = ", ".join(f"{t[2]} {t[3]}" for t in left)
-                raise UserError(f"time is over, not yet gone: {names}; `roadstead why KIND ID` tells more")
-    return [target[3] for target in targets]
+            for target in names:
+                try:
+                    if OWNERS[target[2]] in away:
+                        raise away[OWNERS[target[2]]]
+                    await _ask(client, target, cascade, {t[3] for t in asked}, deadline, show)
+                except UserError as error:
+                    if isinstance(error, NoAnswer):
+                        away[error.who] = error
+                    refused.append((target, error))
+                    board.tell(target[2], target[3], "not deleted", str(error))
+                else:
+                    asked.append(target)
+                    board.tell(target[2], target[3], "deprovisioning")
+            if wait and not await known.until({t: _gone(known.known, t) for t in asked}, show, deadline):
+                left = [t for t in asked if known.known.get((t[2], t[3]), {}) is not None]
+                late = f"time is over, not yet gone: {', '.join(f'{t[2]} {t[3]}' for t in left)}; `roadstead why KIND ID` tells more"
+    if len(names) + len(missed) == 1 and refused:
+        raise refused[0][1]
+    told = [*missed, *(f"{t[2]} {names[t] or t[3]}: {error}" for t, error in refused)]
+    if told:
+        told.append(f"{len(asked)} of {len(names) + len(missed)} deleted")
+    if told or late:
+        raise UserError("; ".join([*told, *([late] if late else [])]))
+    return [target[3] for target in asked]
 
 
 def _target(document: Mapping[str, Any]) -> Target:

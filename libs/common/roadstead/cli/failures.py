@@ -36,6 +36,15 @@ class Refused(UserError):
         self.details = tuple(details)
 
 
+class NoneSuch(UserError):
+    """A word names nothing that exists here."""
+
+
+def is_none_such(error: UserError) -> bool:
+    """Whether an error says that a resource does not exist, by its name or by its id."""
+    return isinstance(error, NoneSuch) or (isinstance(error, Refused) and error.http == 404)
+
+
 def words_of(error: BaseException) -> str:
     """What an exception says; its type where it says nothing, as time-outs do."""
     return str(error) or type(error).__name__

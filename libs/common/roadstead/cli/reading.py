@@ -6,7 +6,7 @@ from typing import Any
 
 from roadstead.cli.client import Client
 from roadstead.cli.context import is_uuid
-from roadstead.cli.failures import UserError
+from roadstead.cli.failures import NoneSuch, UserError
 from roadstead.cli.kinds import INVENTORIES
 
 Document = Mapping[str, Any]
@@ -124,14 +124,14 @@ def _at(document: Document, path: Sequence[str]) -> Any:
 
 
 async def find(client: Client, kind: str, word: str, *, network: str | None = None) -> dict[str, Any]:
-    """The one resource of that id or name.  UserError when there is none or several."""
+    """The one resource of that id or name.  NoneSuch for a name that nothing has; UserError when several have it."""
     if is_uuid(word):
         ident = word.lower()
         return await client.api(kind, "get", {"id": ident}, region=ident if kind == "region" else None)
     more = {"allRegions": True} if kind == "region" else {"network": network}
     items = [d for d in await client.listing(kind, name=word, **more) if d["metadata"].get("name") == word]
     if not items:
-        raise UserError(f"there is no {kind} named {word} here; `roadstead get {kind}` lists them")
+        raise NoneSuch(f"there is no {kind} named {word} here; `roadstead get {kind}` lists them")
     if len(items) > 1:
         ids = ", ".join(d["metadata"]["id"] for d in items)
         raise UserError(f"{len(items)} resources of kind {kind} are named {word}; give one of the ids {ids}")

@@ -84,7 +84,9 @@ class Owner(Answers):
         self.nats = SimpleNamespace(options={})  # type: ignore[assignment]  # what a waiting command asks of a connection
         self.refuses = dict(refuses or {})
         self.away = dict(away or {})
+        self.keeps: dict[str, Refused] = {}  # by name, why a deletion is refused
         self.applied: list[str] = []
+        self.deleted: list[str] = []
         self.states: dict[
             str, tuple[str, str]
         ] = {}  # provisioningStatus and code by name, where it is not provisioned
@@ -117,6 +119,13 @@ class Owner(Answers):
         if verb == "apply":
             return self._applied(kind, payload)
         if verb == "delete":
+            for document in self.held[kind]:
+                if (
+                    document["metadata"]["id"] == payload["id"]
+                    and document["metadata"].get("name") in self.keeps
+                ):
+                    raise self.keeps[document["metadata"]["name"]]
+            self.deleted.append(str(payload["id"]))
             self.held[kind] = [d for d in self.held[kind] if d["metadata"]["id"] != payload["id"]]
             return {}
         return await super().api(kind, verb, payload, region=region, project=project)

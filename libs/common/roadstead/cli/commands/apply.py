@@ -96,6 +96,8 @@ def delete(
 ) -> None:
     """Delete a resource, or all of a file, last dependency last.
 
+    Of a file, what is refused keeps nothing else from going; exit status 1 tells it.
+
     Example: roadstead delete server web-1 --wait
     """
     if bool(files) == bool(kind):

@@ -12,7 +12,7 @@ import typer
 from roadstead.cli.board import Board
 from roadstead.cli.client import Client, connected
 from roadstead.cli.describing import description
-from roadstead.cli.failures import Refused, UserError
+from roadstead.cli.failures import UserError, is_none_such
 from roadstead.cli.following import TRANSIENT, following
 from roadstead.cli.kinds import INVENTORIES, STORED, has_project, kind_of, stored_kind
 from roadstead.cli.output import Form, FormOption, console, emit, say, show_table
@@ -269,8 +269,7 @@ async def _until(client: Client, kind: str, word: str, goal: Goal, timeout: floa
     try:
         document = await find(client, kind, word)
     except UserError as error:
-        missing = (isinstance(error, Refused) and error.http == 404) or "there is no" in str(error)
-        if goal is Goal.DELETED and missing:
+        if goal is Goal.DELETED and is_none_such(error):
             return
         raise
     region, project = _place(document)
