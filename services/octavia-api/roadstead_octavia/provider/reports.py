@@ -68,11 +68,18 @@ class Enders:
     async def end(self, operation: Row, outcome: Outcome, tree: Tree | None = None) -> bool:
         """Whether anything was written.  Fault; Stale when the load balancer moves all the time.
 
-        tree: how its load balancer stood a moment ago, where the caller knows it; read otherwise.
+        tree: how its load balancer stood before the operation's row was read, where the caller knows it; both are read otherwise.
         """
-        guess = tree
+        known = tree
         for _ in range(TRIES):
-            tree, guess = guess or await self._database.tree(operation["load_balancer_id"]), None
+            if known is None:
+                # In this order: an end that came meanwhile is in the row, or the tree's version is past.
+                tree = await self._database.tree(operation["load_balancer_id"])
+                fresh = await self._operations.one(operation["id"])
+                if fresh is None:
+                    return False
+                operation = fresh
+            known = None
             if tree is None:
                 return False
             verdict = concluded(operation, tree, outcome, self._now())
@@ -81,10 +88,6 @@ class Enders:
             try:
                 await self.carry_out(verdict, [tree])
             except Stale:
-                fresh = await self._operations.one(operation["id"])
-                if fresh is None:
-                    return False
-                operation = fresh
                 continue
             return True
         raise Stale(operation["load_balancer_id"])
@@ -123,7 +126,8 @@ class Reports:
         """The end of an operation.  Fault."""
         identifier, outcome = read_result(message)
         known = self._recent.take(identifier)
-        operation, tree = known if known is not None else (await self._operations.one(identifier), None)
+        tree: Tree | None
+        operation, tree = known if known is not None else await self._read(identifier, message)
         if operation is None:
             log.info("result of an operation that is forgotten", operation=identifier, provider=provider)
             return
@@ -134,6 +138,15 @@ class Reports:
                 "the provider could not do it", operation=identifier, provider=provider, reason=outcome.reason
             )
         await self._enders.end(operation, outcome, tree)
+
+    async def _read(self, identifier: str, message: Mapping[str, Any]) -> tuple[Row | None, Tree | None]:
+        """The operation, and the tree as it was before its row was read where the message tells the right load balancer."""
+        owner = message.get("loadbalancer_id")
+        tree = await self._database.tree(owner) if isinstance(owner, str) else None
+        operation = await self._operations.one(identifier)
+        if operation is None or tree is None or tree.load_balancer["id"] != operation["load_balancer_id"]:
+            tree = None
+        return operation, tree
 
     async def status(self, provider: str | None, message: Any) -> Reply:
         """A status message and its reply, as the driver agent gives it."""
@@ -204,20 +217,24 @@ class Reports:
         return shown.one(kind, identifier, tree)
 
     async def tree(self, provider: str, message: Any) -> Reply:
-        """One tree (`loadbalancer_id`), or a page of all (`after`, `bytes`).  Fault."""
+        """One tree (`loadbalancer_id`, or `object` and `id` of something in it), or a page of all (`after`, `bytes`).  Fault."""
         if not isinstance(message, Mapping):
             raise Fault("the message is not an object")
         if "loadbalancer_id" in message:
-            found = await self._tree(provider, message["loadbalancer_id"])
-            return {"tree": found}
+            return {"tree": await self._tree(provider, "load_balancer", message["loadbalancer_id"])}
+        if "object" in message:
+            kind = message["object"]
+            if not isinstance(kind, str) or kind not in KINDS:
+                raise Fault(f"object is none of {', '.join(KINDS)}")
+            return {"tree": await self._tree(provider, KINDS[kind][0], message.get("id"))}
         after = message.get("after") or ""
         limit = message.get("bytes", MAX_TREE_BYTES)
         if not isinstance(after, str) or isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise Fault("after is an id, bytes a whole number above 0")
         return await self._page(provider, after, min(limit, MAX_TREE_BYTES))
 
-    async def _tree(self, provider: str, identifier: Any) -> Reply | None:
-        tree = await self._database.tree(identifier) if isinstance(identifier, str) else None
+    async def _tree(self, provider: str, table: str, identifier: Any) -> Reply | None:
+        tree = await self._database.tree_of(table, identifier) if isinstance(identifier, str) else None
         if tree is None or tree.load_balancer["provider"] != provider:
             return None
         if tree.load_balancer["provisioning_status"] == "DELETED":
@@ -230,7 +247,7 @@ class Reports:
         trees: list[Reply] = []
         size, last = 0, None
         for identifier in ids[:PAGE]:
-            found = await self._tree(provider, identifier)
+            found = await self._tree(provider, "load_balancer", identifier)
             if found is not None:
                 size += len(orjson.dumps(found))
                 if trees and size > limit:

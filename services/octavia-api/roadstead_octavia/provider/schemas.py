@@ -214,7 +214,12 @@ def messages() -> dict[str, dict[str, Any]]:
         "report-reply": faulted,
         "get": _open({"object": {"enum": list(KINDS)}, "id": TEXT}),
         "tree-request": _closed(
-            {}, loadbalancer_id=TEXT, after=MAYBE_TEXT, bytes={"type": "integer", "minimum": 1}
+            {},
+            loadbalancer_id=TEXT,
+            object={"enum": list(KINDS)},
+            id=TEXT,
+            after=MAYBE_TEXT,
+            bytes={"type": "integer", "minimum": 1},
         ),
         "tree-reply": {
             "oneOf": [

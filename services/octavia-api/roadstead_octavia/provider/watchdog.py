@@ -14,7 +14,7 @@ from roadstead_octavia.call import _now
 from roadstead_octavia.db.port import Row, Stale, Tree
 from roadstead_octavia.errors import ApiError
 from roadstead_octavia.provider.calls import Dispatcher, Sending
-from roadstead_octavia.provider.conclude import End, Outcome, deadline_reason, waiting
+from roadstead_octavia.provider.conclude import End, Outcome, State, deadline_reason, waiting
 from roadstead_octavia.provider.reports import Enders
 from roadstead_octavia.provider.store import Operations
 
@@ -70,13 +70,15 @@ class Watchdog:
         await asyncio.gather(*(one(row) for row in found))
         return len(found)
 
-    async def _one(self, row: Row) -> None:
-        tree = await self._enders.tree(row["load_balancer_id"])
-        if tree is None:
-            return  # purged, and its operations with it
+    async def _one(self, due: Row) -> None:
+        tree = await self._enders.tree(due["load_balancer_id"])
+        # Once more, behind the tree: a report may have ended it since it was found due.
+        row = await self._operations.one(due["id"])
+        if tree is None or row is None or row["state"] != State.SENT:
+            return  # purged, or ended
         if self._now() >= row["deadline"]:
             reason = deadline_reason(row, tree)
-            ended = await self._enders.end(row, Outcome(End.DEADLINE, reason))
+            ended = await self._enders.end(row, Outcome(End.DEADLINE, reason), tree)
             if ended and waiting(row, tree):
                 log.error(
                     "operation past its deadline",
@@ -85,7 +87,7 @@ class Watchdog:
                     reason=reason,
                 )
         elif not waiting(row, tree):
-            await self._enders.end(row, Outcome(End.SUCCESS))
+            await self._enders.end(row, Outcome(End.SUCCESS), tree)
         else:
             self._send(row, tree)
 

@@ -335,6 +335,10 @@ async def test_a_tree_is_answered_alone_and_in_pages_that_are_cut_by_bytes(rig: 
         await rig.database.commit(Change(identifier, None, (Insert("load_balancer", row),)), OPTIONS)
         ids.append(identifier)
     one = await rig.bus.request("rpc.provider.noop.tree", {"loadbalancer_id": LB})
+    by_part = await rig.bus.request("rpc.provider.noop.tree", {"object": "pools", "id": POOL})
+    assert by_part == one
+    unknown = await rig.bus.request("rpc.provider.noop.tree", {"object": "pools", "id": LB})
+    assert unknown == {"tree": None}
     assert one["tree"]["loadbalancer"]["listeners"][0]["l7policies"][0]["rules"][0]["l7rule_id"] == RULE
     found: list[str] = []
     after, pages = None, 0
@@ -353,6 +357,7 @@ async def test_a_tree_is_answered_alone_and_in_pages_that_are_cut_by_bytes(rig: 
 BAD_REQUESTS = [
     ("rpc.provider.noop.tree", b"[]"),
     ("rpc.provider.noop.tree", b'{"after": 5}'),
+    ("rpc.provider.noop.tree", b'{"object": "routers", "id": "x"}'),
     ("rpc.provider.noop.tree", b'{"bytes": 0}'),
     ("rpc.provider.noop.get", b'{"id": "x"}'),
     ("rpc.provider.noop.status", b"{"),
