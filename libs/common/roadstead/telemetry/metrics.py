@@ -105,6 +105,27 @@ METRICS: tuple[Metric, ...] = (
         ("region",),
     ),
     Metric(
+        "roadstead_ovn_passes_total",
+        C,
+        "Passes of the OVN worker over a load balancer",
+        ("reason", "outcome"),
+    ),
+    Metric("roadstead_ovn_pass_seconds", H, "Time such a pass took", (), "s", FAST),
+    Metric("roadstead_ovn_report_seconds", H, "From a call's arrival to its report", (), "s", FAST),
+    Metric(
+        "roadstead_ovn_transactions_total",
+        C,
+        "Transactions on the Northbound database, by outcome",
+        ("outcome",),
+    ),
+    Metric(
+        "roadstead_ovn_wakes_total", C, "Changes in OVN's databases that concern load balancers", ("source",)
+    ),
+    Metric("roadstead_ovn_due", G, "Load balancers that wait for a pass"),
+    Metric("roadstead_ovn_due_lag_seconds", G, "How long the first of them waits", (), "s"),
+    Metric("roadstead_ovn_failing", G, "Load balancers whose last pass failed"),
+    Metric("roadstead_ovn_northbound_connected", G, "1 while the local copy of OVN's databases is complete"),
+    Metric(
         "openstack_api_requests_total",
         C,
         "Requests to OpenStack; status 0: no answer",
