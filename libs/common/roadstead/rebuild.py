@@ -112,16 +112,19 @@ async def _rows(store: Store, kind: str) -> Any:
 
 async def _spec(row: Row, streams: Streams, known: Known | None, counts: Counts, dry_run: bool) -> None:
     """Only behind a message that is older than what the row accepted: a newer one is somebody's edit and will be consumed."""
-    subject = spec_subject(row.key)
+    wish = pure.wish_of(row)
+    if wish is None:
+        return
+    subject = spec_subject(wish.key)
     last = await streams.last("SPEC", subject)
-    expected = 0
+    expected, there = 0, (0, 0)
     if last is not None:
-        epoch = known.epoch_of(last.sequence, last.time) if known is not None else 1
-        if (epoch, last.sequence) >= (row.epoch, row.sequence):
-            counts.kept += 1
-            return
         expected = last.sequence
-    for body in pure.spec_bodies(row):
+        there = (known.epoch_of(last.sequence, last.time) if known is not None else 1, last.sequence)
+    bodies = [body for position, body in wish.messages if position > there]
+    if not bodies:
+        counts.kept += 1
+    for body in bodies:
         if dry_run:
             counts.specs += 1
             continue

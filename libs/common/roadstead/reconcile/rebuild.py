@@ -8,6 +8,7 @@ Pure.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -91,19 +92,37 @@ def _moment(text: Any) -> datetime | None:
     return parse_time(str(text)) if text is not None else None
 
 
-def spec_bodies(row: Row) -> list[bytes]:
-    """What SPEC should hold about the row, in order: its accepted spec, or its deletion and what is to follow; none for a tombstone
-    and for what was never accepted."""
+@dataclass(frozen=True)
+class Wish:
+    """What SPEC should hold on one subject about a row: messages in order, each with the position at which it was accepted."""
+
+    key: Key
+    messages: tuple[tuple[tuple[int, int], bytes], ...]
+
+
+def wish_of(row: Row) -> Wish | None:
+    """The accepted spec, or the deletion and what is to follow; None for a tombstone and for what was never accepted.
+
+    What follows may be another project's, whose message came first: then it alone is wished for, on its own subject.  The life that
+    ends for it was refused and is no wish of anybody.
+    """
     if row.gone_at is not None or row.generation == 0:
-        return []
+        return None
+    at, follows = (row.epoch, row.sequence), row.next_spec
     if not row.deleting:
-        return [dump({"metadata": dict(row.metadata), "spec": dict(row.spec)})]
-    going: dict[str, Any] = {"delete": True}
-    if row.cascade:
-        going["cascade"] = True
-    follows = row.next_spec
-    after = [dump({"metadata": dict(follows["metadata"]), "spec": dict(follows["spec"])})] if follows else []
-    return [dump(going), *after]
+        return Wish(row.key, ((at, _body(row.metadata, row.spec)),))
+    then = ()
+    if follows is not None:
+        epoch, sequence = follows["position"]
+        then = (((int(epoch), int(sequence)), _body(follows["metadata"], follows["spec"])),)
+        if "key" in follows:
+            return Wish(Key(*follows["key"].split(".")), then)
+    going = dump({"delete": True, **({"cascade": True} if row.cascade else {})})
+    return Wish(row.key, ((at, going), *then))
+
+
+def _body(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> bytes:
+    return dump({"metadata": dict(metadata), "spec": dict(spec)})
 
 
 def credential_body(row: Row) -> bytes | None:

@@ -295,6 +295,29 @@ async def test_a_deletion_under_way_is_published_as_one_with_what_is_to_follow()
     ]
 
 
+async def test_what_follows_a_deletion_is_published_alone_where_the_stream_has_the_deletion() -> None:
+    follows = {"metadata": {"name": "n"}, "spec": {"prefix": "10.9.0.0/24"}, "position": [1, 30], "cause": {}}
+    held = row("network", deleting=True, deletion_timestamp=NOW, sequence=1, next_spec=follows)
+    broker = Broker()
+    broker.put(spec_subject(held.key), b'{"delete": true}')
+    await to_bus("network", await filled(held), broker, SystemClock())
+    assert broker.bodies(spec_subject(held.key)) == [
+        {"delete": True},
+        {"metadata": {"name": "n"}, "spec": {"prefix": "10.9.0.0/24"}},
+    ]
+
+
+async def test_a_spec_that_waits_for_an_id_another_project_lost_is_published_under_its_own_subject() -> None:
+    first = Key(REGION, "theirs", "network", key().id)
+    metadata = {"name": "n", "projectId": "theirs"}
+    follows = {"metadata": metadata, "spec": {}, "position": [1, 10], "cause": {}, "key": str(first)}
+    held = row("network", deleting=True, deletion_timestamp=NOW, next_spec=follows)
+    broker = Broker()
+    assert (await to_bus("network", await filled(held), broker, SystemClock())).specs == 1
+    assert broker.bodies(spec_subject(held.key)) == [], "what was refused is nobody's wish"
+    assert broker.bodies(spec_subject(first)) == [{"metadata": metadata, "spec": {}}]
+
+
 async def test_a_dry_run_counts_and_touches_nothing() -> None:
     store, broker = await filled(row("network")), Broker()
     counts = await to_bus("network", store, broker, SystemClock(), dry_run=True)

@@ -13,6 +13,7 @@ from roadstead.reconcile.accepting import Ingested, IngestResult
 from roadstead.reconcile.decision import Done
 from roadstead.reconcile.finish import Finished, Timing, finish
 from roadstead.reconcile.ingest import ingest
+from roadstead.reconcile.rebuild import wish_of
 from roadstead.store.api import Change, Lease, Row
 from roadstead.subjects import Key, spec_subject, status_subject
 
@@ -123,6 +124,18 @@ def test_an_owner_who_withdraws_before_its_life_began_leaves_the_id_free_of_both
     going = row_after(meets(early, KEY, FIRST))
     withdrawn = row_after(meets(going, KEY, (1, 82), b'{"delete": true}'))
     assert end(withdrawn).gone_at == NOW
+
+
+def test_what_a_rebuild_publishes_of_a_takeover_is_taken_again() -> None:
+    early = replace(row_after(meets(None, OTHER, LATER)), ever_provisioned=True)
+    going = row_after(meets(early, KEY, FIRST))
+    wish = wish_of(going)
+    assert wish is not None
+    assert (wish.key, [position for position, _ in wish.messages]) == (KEY, [FIRST])
+    again = meets(going, KEY, (2, 1), wish.messages[0][1])
+    assert again.result.what is Ingested.NEXT_LIFE
+    born = end(row_after(again))
+    assert (born.key, born.epoch, born.sequence, born.deleting) == (KEY, 2, 1, False)
 
 
 def end(row: Row) -> Row:
