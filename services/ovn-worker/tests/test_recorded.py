@@ -10,6 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conformance_ovn.explained import BEYOND_RENDERING, DEPARTURES, Departure
+from tests.conformance_ovn.recorded import (
+    FOLDER,
+    ROOT,
+    Moment,
+    Replay,
+    found_rows,
+    needs_recordings,
+    scenarios,
+)
 
 from roadstead_ovn.balancer import Balancer, Vip, balancer_of
 from roadstead_ovn.check import Refusal, Surroundings, check
@@ -17,9 +27,6 @@ from roadstead_ovn.health import Health, health_of
 from roadstead_ovn.ports import monitor_port_request, vip_port_request
 from roadstead_ovn.render import render
 from roadstead_ovn.rows import OURS, LoadBalancerRow, Wanted, canonical_row, differing, settled
-
-from .explained import BEYOND_RENDERING, DEPARTURES, Departure
-from .recorded import FOLDER, ROOT, Moment, Replay, found_rows, needs_recordings, scenarios
 
 pytestmark = needs_recordings
 IDS = sorted(scenarios())

@@ -27,9 +27,16 @@ from roadstead_ovn.facts import (
 )
 from roadstead_ovn.rows import HealthCheckRow, LoadBalancerRow
 
-ROOT = Path(__file__).resolve().parents[3]
-FOLDER = Path(os.environ.get("ROADSTEAD_SHARED") or ROOT.parent / "shared") / "ovn" / "golden"
-REASON = f"{FOLDER} with the recorded scenarios is missing; set ROADSTEAD_SHARED to the folder above it"
+ROOT = Path(__file__).resolve().parents[2]
+_GIVEN = os.environ.get("ROADSTEAD_OVN_GOLDEN")
+FOLDER = (
+    Path(_GIVEN)
+    if _GIVEN
+    else Path(os.environ.get("ROADSTEAD_SHARED") or ROOT.parent / "shared") / "ovn" / "golden"
+)
+REASON = (
+    f"{FOLDER} with the recorded scenarios is missing; set ROADSTEAD_SHARED to the folder above ovn/golden"
+)
 needs_recordings = pytest.mark.skipif(not (FOLDER / "world.json").is_file(), reason=REASON)
 
 Json = dict[str, Any]
@@ -74,6 +81,9 @@ class Region:
     floating: dict[str, FloatingIP] = field(default_factory=dict)
     monitors: dict[tuple[str, int, str], str] = field(default_factory=dict)
     next_host: int = 200
+    pins: dict[str, str] = field(
+        default_factory=dict
+    )  # MAC of a floating IP that is translated where its machine runs
 
     @classmethod
     def of_world(cls) -> "Region":
@@ -346,19 +356,33 @@ class Replay:
     # -------------------------------------------------- what happens outside
 
     def _off_the_record(self, step: Json) -> None:
-        """Two scenarios change the world without a step of its own."""
-        what = self.scenario["id"], step.get("method") or step.get("what")
-        if what == ("lb-create-switch-missing", "loadbalancer_create"):
-            self.network.lose_switch(step["args"][0]["vip_network_id"])
-        elif what == ("sync-extra-member", "sync tool run"):
+        """What changed without a step of its own shows in what came of the next one.
+
+        A load balancer that ends in ERROR with its row made had no switch for its VIP. A member that a repair takes out of the rows is one
+        that the API does not have.
+        """
+        if step.get("method") == "loadbalancer_create" and failed(step) and step["nb"]["Load_Balancer"]:
+            network = step["args"][0]["vip_network_id"]
+            if network in self.network.networks:
+                self.network.lose_switch(network)
+        elif step["do"] == "sync":
+            written = " ".join(
+                value
+                for row in step["nb"]["Load_Balancer"]
+                for key, value in row["external_ids"].items()
+                if key.startswith("pool_")
+            )
             for pool in self.pools.values():
-                pool["members"].pop()
+                pool["members"] = [m for m in pool["members"] if m["member_id"] in written]
 
     def _happened(self, step: Json) -> None:
         what, network = step["what"], self.network
         if what == "floating_ip_associate":
             address = step["floating_ip"]
             network.floating[address] = FloatingIP(address, step["port_id"], step["fixed_ip"])
+            for row in step["nb"].get("NAT", ()):
+                if row["external_ip"] == address and row["external_mac"]:
+                    network.pins[address] = row["external_mac"]
         elif what == "floating_ip_disassociate":
             network.floating.pop(step["floating_ip"])
         elif what == "router_interface_add":
@@ -372,6 +396,12 @@ class Replay:
             network.router_ports.pop(step["port_id"])
         elif what == "service_monitor":
             network.monitors[step["ip"], step["port"], step["protocol"]] = step["status"]
+
+
+def failed(step: Json) -> bool:
+    """Whether the load balancer ended in ERROR."""
+    rows = [row for message in step["statuses"] for row in message.get("loadbalancers", ())]
+    return any(row.get("provisioning_status") == "ERROR" for row in rows)
 
 
 # ------------------------------------------------------------ rows as they were recorded
