@@ -1,7 +1,8 @@
 """What the service stands on in these tests, and the service itself as processes.
 
-A `Ground` is a database of its own, a broker, the simulated cloud (Keystone and Neutron over HTTP, in a thread, so that a test can give it
-faults), replicas of the API and providers.  The cloud's catalog names the first replica, as an installed cloud would.
+A `Service` is a database of its own, a broker, replicas of the API and providers, in some cloud.  A `Ground` is one in the simulated cloud
+(Keystone and Neutron over HTTP, in a thread, so that a test can give it faults).  The cloud's catalog names the first replica, as an
+installed cloud would.
 """
 
 import json
@@ -11,9 +12,10 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from roadstead.testing.cloudsim.cloud import Cloud
 from roadstead.testing.cloudsim.http import Front
@@ -106,8 +108,13 @@ def answer_of(url: str) -> Any:
         return None
 
 
-class Ground:
+class Service(ABC):
     """See the module.  `settings` are those of every replica, by name without prefix."""
+
+    people: People
+    region = "RegionOne"
+    admin_password = "admin"
+    service_password = SERVICE_PASSWORD
 
     def __init__(
         self,
@@ -122,42 +129,56 @@ class Ground:
         self.postgres = postgres
         self.database = database
         self.nats = NatsServer(folder / "nats", die_with_parent=True)
-        self.cloud = Cloud(settings=SimSettings(admin_password="admin"), seed=1)
-        self.cloud.settings.durations.scale(0)
-        self.front = Front(self.cloud)
-        self.people = People(self.front)
         self.settings = settings
         self.replicas: list[Replica] = []
         self.providers: dict[str, Program] = {}
         self._wanted = replicas
 
+    # ------------------------------------------------------------ the cloud
+
+    @property
+    @abstractmethod
+    def auth_url(self) -> str:
+        """Of Keystone, with its version."""
+
+    @abstractmethod
+    def enter_cloud(self) -> None:
+        """People and networks are there when it returns."""
+
+    @abstractmethod
+    def name_service(self) -> None:
+        """The catalog of `region` leads to the first replica."""
+
+    @abstractmethod
+    def leave_cloud(self) -> None:
+        """Nothing of these tests stays; may be called when nothing was started."""
+
     # ------------------------------------------------------------ start and end
 
-    def start(self) -> "Ground":
+    def start(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o711)
         self.nats.start()
-        self.front.start()
-        self.people.settle()
+        self.enter_cloud()
         for _ in range(self._wanted):
             self.add_replica()
         self.add_provider("noop")
         self.add_provider("plain", refuse="create_vip_port:NotImplemented")
-        self.cloud.settings.endpoints["load-balancer"] = self.url
+        self.name_service()
         return self
 
     def stop(self) -> None:
         for program in (*self.replicas, *self.providers.values(), self.nats):
             program.kill()
-        self.front.stop()
+        self.leave_cloud()
 
     def add_replica(self) -> Replica:
         number = len(self.replicas)
         settings = {
             **self._common(f"api-{number}"),
             "ROADSTEAD_DATABASE_URL": self.postgres.url_of(self.database),
-            "ROADSTEAD_OCTAVIA_AUTH_URL": self.front.auth_url,
-            "ROADSTEAD_OCTAVIA_PASSWORD": SERVICE_PASSWORD,
+            "ROADSTEAD_OCTAVIA_AUTH_URL": self.auth_url,
+            "ROADSTEAD_OCTAVIA_PASSWORD": self.service_password,
             "ROADSTEAD_OCTAVIA_ENABLED_PROVIDER_DRIVERS": PROVIDERS,
             "ROADSTEAD_OCTAVIA_DEFAULT_PROVIDER_DRIVER": "noop",
             **{f"ROADSTEAD_OCTAVIA_{name.upper()}": value for name, value in self.settings.items()},
@@ -236,11 +257,42 @@ class Ground:
         found = self.people.admin("GET", "/network/v2.0/ports")["ports"]
         return [port for port in found if all(port.get(k) == v for k, v in filters.items())]
 
+
+class Ground(Service):
+    """A service in the simulated cloud."""
+
+    def __init__(
+        self,
+        folder: Path,
+        postgres: PostgresServer,
+        database: str,
+        *,
+        replicas: int = 1,
+        **settings: Any,
+    ) -> None:
+        super().__init__(folder, postgres, database, replicas=replicas, **settings)
+        self.cloud = Cloud(settings=SimSettings(admin_password=self.admin_password), seed=1)
+        self.cloud.settings.durations.scale(0)
+        self.front = Front(self.cloud)
+        self.people = People(lambda: self.front.auth_url, lambda path: f"{self.front.url}{path}")
+
+    @property
+    def auth_url(self) -> str:
+        return self.front.auth_url
+
+    def enter_cloud(self) -> None:
+        self.front.start()
+        self.people.settle()
+
+    def name_service(self) -> None:
+        self.cloud.settings.endpoints["load-balancer"] = self.url
+
+    def leave_cloud(self) -> None:
+        self.front.stop()
+
     def fault(self, kind: str, path: str, **more: Any) -> None:
         """The next such call to Neutron goes wrong."""
-        self.people.simulator(
-            "POST", "/admin/faults", {"kind": kind, "service": "network", "path": path, **more}
-        )
+        self.people.ask("POST", "/admin/faults", {"kind": kind, "service": "network", "path": path, **more})
 
     def no_faults(self) -> None:
-        self.people.simulator("DELETE", "/admin/faults")
+        self.people.ask("DELETE", "/admin/faults")

@@ -3,10 +3,9 @@
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-
-from roadstead.testing.cloudsim.http import Front
 
 SERVICE_PASSWORD = "service-word"
 PASSWORD = "user-word"
@@ -26,10 +25,14 @@ class Home:
 
 
 class People:
-    """Talks to Keystone and Neutron of the simulator over HTTP."""
+    """Talks to Keystone and Neutron over HTTP.
 
-    def __init__(self, front: Front) -> None:
-        self.front = front
+    auth_url: Keystone's, with its version.  address: of a path that begins with the service's name, as /network/v2.0/ports.
+    """
+
+    def __init__(self, auth_url: Callable[[], str], address: Callable[[str], str]) -> None:
+        self._auth_url = auth_url
+        self._address = address
         self.red = Home("red")
         self.blue = Home("blue")
         self._admin_token = ""
@@ -66,7 +69,7 @@ class People:
         scope = {"project": {"name": project, "domain": {"id": "default"}}}
         body = {"auth": {"identity": identity, "scope": scope}}
         request = urllib.request.Request(
-            f"{self.front.auth_url}/auth/tokens",
+            f"{self._auth_url()}/auth/tokens",
             json.dumps(body).encode(),
             {"Content-Type": "application/json"},
         )
@@ -82,13 +85,12 @@ class People:
 
     def admin(self, method: str, path: str, body: Any = None) -> Any:
         """As the administrator; RuntimeError with the answer for a refusal."""
-        return self.simulator(method, path, body, {"X-Auth-Token": self._admin_token})
+        return self.ask(method, path, body, {"X-Auth-Token": self._admin_token})
 
-    def simulator(
-        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
-    ) -> Any:
+    def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
+        """What is answered; RuntimeError with the answer for a refusal."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.front.url}{path}", data, headers or {}, method=method)
+        request = urllib.request.Request(self._address(path), data, headers or {}, method=method)
         request.add_header("Content-Type", "application/json")
         try:
             with urllib.request.urlopen(request, timeout=20) as answer:

@@ -6,28 +6,28 @@ from typing import Any
 
 import pytest
 
-from .ground import Ground
+from .ground import Service
 from .osc import Osc
 from .people import PASSWORD, Home
 
 pytestmark = pytest.mark.timeout(400)
 
 
-def environment(ground: Ground, user: str, password: str) -> dict[str, str]:
+def environment(ground: Service, user: str, password: str) -> dict[str, str]:
     return {
-        "OS_AUTH_URL": ground.front.auth_url,
+        "OS_AUTH_URL": ground.auth_url,
         "OS_USERNAME": user,
         "OS_PASSWORD": password,
         "OS_PROJECT_NAME": user,
         "OS_USER_DOMAIN_NAME": "Default",
         "OS_PROJECT_DOMAIN_NAME": "Default",
-        "OS_REGION_NAME": "RegionOne",
+        "OS_REGION_NAME": ground.region,
         "OS_IDENTITY_API_VERSION": "3",
     }
 
 
 @pytest.fixture(scope="module")
-def mine(ground: Ground) -> Iterator[Osc]:
+def mine(ground: Service) -> Iterator[Osc]:
     """The command line of the user of the project red."""
     osc = Osc(**environment(ground, "red", PASSWORD))
     yield osc
@@ -35,8 +35,8 @@ def mine(ground: Ground) -> Iterator[Osc]:
 
 
 @pytest.fixture(scope="module")
-def operator(ground: Ground) -> Iterator[Osc]:
-    osc = Osc(**environment(ground, "admin", "admin"))
+def operator(ground: Service) -> Iterator[Osc]:
+    osc = Osc(**environment(ground, "admin", ground.admin_password))
     yield osc
     osc.close()
 

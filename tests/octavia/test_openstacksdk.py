@@ -9,37 +9,37 @@ import pytest
 from openstack import exceptions
 from openstack.connection import Connection
 
-from .ground import Ground
+from .ground import Service
 from .people import PASSWORD, Home
 
 pytestmark = pytest.mark.timeout(300)
 WAIT = 30
 
 
-def connected(ground: Ground, user: str, password: str) -> Connection:
+def connected(ground: Service, user: str, password: str) -> Connection:
     return openstack.connect(
-        auth_url=ground.front.auth_url,
+        auth_url=ground.auth_url,
         username=user,
         password=password,
         project_name=user,
         user_domain_name="Default",
         project_domain_name="Default",
-        region_name="RegionOne",
+        region_name=ground.region,
         load_yaml_config=False,
         load_envvars=False,
     )
 
 
 @pytest.fixture(scope="module")
-def mine(ground: Ground) -> Iterator[Any]:
+def mine(ground: Service) -> Iterator[Any]:
     connection = connected(ground, "red", PASSWORD)
     yield connection.load_balancer
     connection.close()
 
 
 @pytest.fixture(scope="module")
-def operator(ground: Ground) -> Iterator[Any]:
-    connection = connected(ground, "admin", "admin")
+def operator(ground: Service) -> Iterator[Any]:
+    connection = connected(ground, "admin", ground.admin_password)
     yield connection.load_balancer
     connection.close()
 
