@@ -1,0 +1,1 @@
+"""Load balancers of a region through our own Octavia API."""
