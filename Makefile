@@ -56,6 +56,10 @@ docs: setup ## write the generated parts of docs/ anew
 conformance: setup ## recorded exchanges of the original Octavia, replayed (DATA=FOLDER, ARGS="--files pool --show 20")
 	@$(BIN)/python -m tests.conformance.run $(if $(DATA),--data $(DATA)) $(ARGS)
 
+.PHONY: conformance-ovn
+conformance-ovn: setup ## recorded scenarios of the original OVN provider on a real Northbound database (DATA=FOLDER, ARGS="--only hm- --show")
+	@$(BIN)/python -m tests.conformance_ovn.run $(if $(DATA),--data $(DATA)) $(ARGS)
+
 .PHONY: cloud cloud-down test-cloud
 cloud: setup ## real OpenStack services with pretended hypervisors (root on Debian)
 	@deploy/cloud/cloud install

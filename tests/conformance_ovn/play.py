@@ -73,7 +73,7 @@ async def play(stage: Stage, scenario: Json) -> Verdict:
     elif verdict.rules:
         verdict.word = EXPLAINED
     else:
-        await _adopt(stage, moments[-1], replay.network, verdict)
+        await _adopt(stage, moments, replay.network, verdict)
     return verdict
 
 
@@ -208,8 +208,9 @@ def status_differences(moments: list[Moment]) -> set[str]:
     return {f"status of {kind}" for (kind, key), status in ours.items() if last.get((kind, key)) != status}
 
 
-async def _adopt(stage: Stage, moment: Moment, region: Region, verdict: Verdict) -> None:
+async def _adopt(stage: Stage, moments: list[Moment], region: Region, verdict: Verdict) -> None:
     """The original's final rows, made by another hand, are taken over: every text stays, our keys come on top."""
+    moment = moments[-1]
     theirs = sorted(found_rows(moment.step), key=lambda row: (row.name, row.protocol or ""))
     if not theirs or moment.step.get("what") in DAMAGE:
         return
@@ -217,6 +218,13 @@ async def _adopt(stage: Stage, moment: Moment, region: Region, verdict: Verdict)
     await stage.follow(region)
     stage.write_by_hand(theirs)
     await stage.catch_up()
+    stands = balancer(moment.tree)
+    if stands is not None and region.monitors:
+        await stage.bind(region.ports)
+        for (address, port, protocol), status in region.monitors.items():
+            # Not of those that nothing asks for any more.
+            if await stage.probe(address, port, protocol, status, patience=1.0):
+                await stage.sees(stands, address, port, protocol, status)
     await _pass(stage, moment, region)
     after = [_without_ours(row) for row in stage.rows()]
     if [_plain(row) for row in after] != [_plain(row) for row in theirs]:

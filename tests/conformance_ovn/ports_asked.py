@@ -110,7 +110,12 @@ async def _removed(moment: Moment, before: Region) -> set[str]:
     tree = moment.tree if moment.tree is not None else moment.before
     if tree is None:
         return set()
-    network = RecordedNetwork(before, broken=False)
+    region = copy.deepcopy(before)
+    if (
+        moment.step["method"] == "loadbalancer_delete"
+    ):  # otherwise ports that OVN lost are still the network service's
+        region.ports = {port.id: port for port in moment.facts_before.ports}
+    network = RecordedNetwork(region, broken=False)
     await remove_vip_ports(network, tree)
     probes = {port.id for port in before.ports.values() if port.name.startswith(MONITOR_PORT_PREFIX)}
     asked = [

@@ -175,9 +175,9 @@ class Replay:
 
     def moments(self) -> Iterator[Moment]:
         for step in self.scenario["steps"]:
+            self._off_the_record(step)
             before, facts_before = self.tree(), self.network.facts()
             self.pending = {}
-            self._off_the_record(step)
             kept = copy.deepcopy((self.balancer, self.listeners, self.pools))
             self._user_ports(step)
             if step["do"] == "call":
@@ -359,12 +359,17 @@ class Replay:
         """What changed without a step of its own shows in what came of the next one.
 
         A load balancer that ends in ERROR with its row made had no switch for its VIP. A member that a repair takes out of the rows is one
-        that the API does not have.
+        that the API does not have. A VIP's port that is not removed with its load balancer was gone before.
         """
         if step.get("method") == "loadbalancer_create" and failed(step) and step["nb"]["Load_Balancer"]:
             network = step["args"][0]["vip_network_id"]
             if network in self.network.networks:
                 self.network.lose_switch(network)
+        elif step.get("method") == "loadbalancer_delete":
+            port = self.network.ports.get(step["args"][0].get("vip_port_id") or "")
+            asked = {call.get("port_id") for call in step.get("network_calls", ())}
+            if port is not None and port.name.startswith("ovn-lb-vip-") and port.id not in asked:
+                del self.network.ports[port.id]
         elif step["do"] == "sync":
             written = " ".join(
                 value

@@ -95,9 +95,9 @@ def _look_alike(story: Story) -> bool:
 
 
 def _two_watchers(story: Story) -> bool:
-    """Two members that are watched on one address and port, and one of the watches ended."""
+    """One machine was watched for two members, and one of the watches ended."""
     ended = any(story.calls("health_monitor_delete", "pool_delete", "member_delete", "member_batch_update"))
-    places = [[(m["address"], m["protocol_port"]) for m in _monitored(tree)] for tree in story.trees]
+    places = [[m["address"] for m in _monitored(tree)] for tree in story.trees]
     return ended and any(len(set(found)) < len(found) for found in places)
 
 

@@ -143,10 +143,12 @@ class Stage:
             where = [["logical_port", "==", name]]
             self._sb.transact({"op": "update", "table": "Port_Binding", "where": where, "row": {"up": True}})
 
-    async def probe(self, address: str, port: int, protocol: str, status: str) -> bool:
+    async def probe(
+        self, address: str, port: int, protocol: str, status: str, patience: float = PATIENCE
+    ) -> bool:
         """A chassis has probed; False when northd has made no such probe in time."""
         where = (("ip", "==", address), ("port", "==", port), ("protocol", "==", protocol))
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + patience
         while not self._sb.select("Service_Monitor", where, "_uuid"):
             if time.monotonic() > end:
                 return False
