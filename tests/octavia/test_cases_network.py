@@ -102,6 +102,37 @@ def _with(body: Any, value: str) -> Any:
     return value if body == "ID" else body
 
 
+async def test_oc_07_a_qos_policy_is_ones_own_or_shared_in_creations_and_updates(
+    user: Client, ground: Ground, red: Home, blue: Home
+) -> None:
+    def policy(project: str, *, shared: bool = False) -> str:
+        wanted = {"policy": {"name": "q", "project_id": project, "shared": shared}}
+        return str(ground.people.admin("POST", "/network/v2.0/qos/policies", wanted)["policy"]["id"])
+
+    own, theirs, for_all = policy(red.project), policy(blue.project), policy(blue.project, shared=True)
+    lb = (await user.load_balancer(vip_subnet_id=red.subnet, vip_qos_policy_id=own))["id"]
+    path = f"loadbalancers/{lb}"
+    before = ground.rows()
+    for value in (theirs, NOWHERE):
+        wanted = {"vip_subnet_id": red.subnet, "vip_qos_policy_id": value}
+        for method, where, body in (
+            ("POST", "loadbalancers", wanted),
+            ("PUT", path, {"vip_qos_policy_id": value}),
+        ):
+            reply = await user.call(method, where, {"loadbalancer": body})
+            assert (reply.status, reply.fault) == (400, f"qos_policy {value} not found."), method
+    for method, where, body in (
+        ("POST", "loadbalancers", {"vip_subnet_id": red.subnet, "vip_qos_policy_id": "not-an-id"}),
+        ("PUT", path, {"vip_qos_policy_id": 7}),
+    ):
+        assert (await user.call(method, where, {"loadbalancer": body})).status == 400
+    assert ground.rows() == before
+    for value in (for_all, None):
+        await user.ok("PUT", path, {"loadbalancer": {"vip_qos_policy_id": value}})
+        assert (await user.active(path))["vip_qos_policy_id"] == value
+    await removed(user, lb)
+
+
 async def test_oc_07_what_is_shared_can_be_used_by_all(user: Client, ground: Ground, red: Home) -> None:
     make = ground.people.admin
     shared = make("POST", "/network/v2.0/networks", {"network": {"name": "all", "shared": True}})["network"]

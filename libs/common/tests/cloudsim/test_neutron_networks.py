@@ -274,3 +274,20 @@ def test_extensions_zones_and_tags(world: Stage) -> None:
     rows = world.privileged.call("network", "GET", "/v2.0/networks?tags=a,b")["networks"]
     assert [row["tags"] for row in rows] == [["a", "b"]]
     assert world.privileged.call("network", "GET", "/v2.0/networks?tags=a,c")["networks"] == []
+
+
+def test_a_qos_policy_is_seen_by_its_project_and_when_it_is_shared(world: Stage) -> None:
+    made = {}
+    for shared in (False, True):
+        wanted = {"policy": {"name": "q", "shared": shared}}
+        made[shared] = world.admin.call("network", "POST", "/v2.0/qos/policies", wanted)["policy"]["id"]
+    listed = world.privileged.call("network", "GET", "/v2.0/qos/policies")["policies"]
+    assert [row["id"] for row in listed] == [made[True]]
+    hidden = world.privileged.send("network", "GET", f"/v2.0/qos/policies/{made[False]}")
+    assert hidden.status == 404
+    assert hidden.body["NeutronError"]["type"] == "QosPolicyNotFound"
+    assert world.privileged.send("network", "POST", "/v2.0/qos/policies", {"policy": {}}).status == 403
+    assert world.admin.send("network", "DELETE", f"/v2.0/qos/policies/{made[True]}").status == 204
+    world.cloud.settings.qos_policies = False
+    assert world.admin.send("network", "GET", "/v2.0/extensions/qos").status == 404
+    assert world.admin.send("network", "GET", "/v2.0/qos/policies").status == 404

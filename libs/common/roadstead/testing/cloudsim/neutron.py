@@ -19,6 +19,7 @@ from .neutron_listing import select
 from .neutron_misc import Misc, seed_external_network
 from .neutron_networks import Networks
 from .neutron_ports import Ports
+from .neutron_qos import QosPolicies
 from .neutron_quotas import Quotas
 from .neutron_routers import Routers
 from .neutron_rules import RuleError
@@ -48,7 +49,7 @@ class Neutron(Service):
         self.ports_part = Ports(self)
         for part in (
             Networks(self), Subnets(self), self.ports_part, Routers(self), FloatingIps(self), Groups(self),
-            Quotas(self), Misc(self),
+            QosPolicies(self), Quotas(self), Misc(self),
         ):  # fmt: skip
             self.include(part)
 

@@ -14,6 +14,8 @@ from .paging import linked, name_matches, sort_rows
 from .tables import Row, Table
 
 CONTROL = {"fields", "limit", "marker", "sort_key", "sort_dir", "page_reverse"}
+# Lists in which rows of other projects may stand.
+SHARED = ("networks", "subnets", "security_group_rules", "policies")
 TAG_FILTERS = {"tags", "tags-any", "not-tags", "not-tags-any"}
 ALIASES = {"tenant_id": "project_id"}
 
@@ -32,7 +34,7 @@ def select(
             wanted.setdefault(ALIASES.get(key, key), []).append(value)
     fuzzy = ctx.cloud.settings.name_filter == "fuzzy"
     narrow = [(k, v[0]) for k, v in wanted.items() if len(v) == 1 and not (k == "name" and fuzzy)]
-    if not ctx.is_admin and plural not in ("networks", "subnets", "security_group_rules"):
+    if not ctx.is_admin and plural not in SHARED:
         narrow.append(("project_id", ctx.project_id))
     candidates = table.narrowest(narrow)
     if wanted:

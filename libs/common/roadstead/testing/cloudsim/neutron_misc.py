@@ -12,6 +12,7 @@ from .neutron_networks import NOT_FOUND as NETWORK_NOT_FOUND
 from .neutron_networks import Networks
 from .neutron_ports import GROUP_NOT_FOUND
 from .neutron_ports import NOT_FOUND as PORT_NOT_FOUND
+from .neutron_qos import EXTENSION as QOS
 from .neutron_routers import NOT_FOUND as ROUTER_NOT_FOUND
 from .neutron_subnets import NOT_FOUND as SUBNET_NOT_FOUND
 from .neutron_subnets import Subnets
@@ -60,12 +61,12 @@ class Misc:
 
     @route("GET", "/v2.0/extensions", auth=False)
     def extensions(self, ctx: Ctx) -> Response:
-        return answer({"extensions": [_extension(alias) for alias in EXTENSIONS]})
+        return answer({"extensions": [_extension(alias) for alias in self._aliases()]})
 
     @route("GET", "/v2.0/extensions/{alias}", auth=False)
     def extension(self, ctx: Ctx) -> Response:
         alias = ctx.params["alias"]
-        if alias not in EXTENSIONS:
+        if alias not in self._aliases():
             raise self.neutron.error(404, f"Extension with alias {alias} does not exist", "HTTPNotFound")
         return answer({"extension": _extension(alias)})
 
@@ -120,6 +121,9 @@ class Misc:
         self.neutron.require_member(ctx, f"delete_{ctx.params['kind']}:tags")
         row["tags"] = []
         return nothing()
+
+    def _aliases(self) -> tuple[str, ...]:
+        return (*EXTENSIONS, QOS) if self.neutron.cloud.settings.qos_policies else EXTENSIONS
 
     def _tagged(self, ctx: Ctx) -> Row:
         kinds: dict[str, tuple[Table, tuple[str, str]]] = {

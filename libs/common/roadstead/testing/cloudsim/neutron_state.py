@@ -37,6 +37,7 @@ class NetworkState:
         self.floating_ips = Table("project_id", "port_id", "floating_ip_address", "router_id")
         self.groups = Table("project_id", "name")
         self.rules = Table("project_id", "security_group_id")
+        self.qos_policies = Table("project_id", "name")
         self.quotas: dict[str, dict[str, int]] = {}
         self.group_ports: dict[str, set[str]] = {}
         self._taken: dict[str, dict[str, str]] = {}

@@ -106,6 +106,8 @@ class SimSettings:
     lb_providers: tuple[str, ...] = ("ovn", "amphora")
     lb_default_provider: str = "ovn"
     refused_lb_leaves_vip_port: bool = True
+    # Whether Neutron has the extension of QoS policies.
+    qos_policies: bool = True
     console_types: tuple[str, ...] = ("novnc",)
     compute_hosts: tuple[str, ...] = ("compute-1", "compute-2")
     physical_networks: tuple[str, ...] = ("physnet1", "physnet2", "external")
