@@ -25,6 +25,14 @@ PROVIDER = "ovn"
 READY_SUBJECT = f"rpc.provider.{PROVIDER}.check"
 
 
+class Worker(Program):
+    """A replica of the OVN worker; its `url` is that of its health."""
+
+    def command(self) -> list[str]:
+        self.settings["ROADSTEAD_HEALTH_PORT"] = self.port
+        return super().command()
+
+
 class Stack(Ground):
     """Like `Ground`, with the provider `ovn` alone, and a `scene` on that OVN that belongs to the project red."""
 
@@ -47,7 +55,7 @@ class Stack(Ground):
             **settings,
         )
         self.ovn = ovn
-        self.workers: list[Program] = []
+        self.workers: list[Worker] = []
 
     def start(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +82,7 @@ class Stack(Ground):
             worker.kill()
         super().stop()
 
-    def add_worker(self) -> Program:
+    def add_worker(self) -> Worker:
         """One more replica of the OVN worker."""
         number = len(self.workers)
         settings = {
@@ -86,10 +94,15 @@ class Stack(Ground):
             "ROADSTEAD_OVN_PASSWORD": SERVICE_PASSWORD,
             **{f"ROADSTEAD_{name.upper()}": value for name, value in self.worker_settings.items()},
         }
-        worker = Program(self.folder / f"ovn-{number}", "roadstead_ovn", self.nats, READY_SUBJECT, settings)
+        worker = Worker(self.folder / f"ovn-{number}", "roadstead_ovn", self.nats, READY_SUBJECT, settings)
         self.workers.append(worker)
         worker.start(START)
         return worker
+
+    def restart_worker(self) -> None:
+        """The first replica ends in order, and another process takes its place."""
+        self.workers[0].stop()
+        self.workers[0].start(START)
 
     # ------------------------------------------------------------ what OVN has and what it should have
 
@@ -150,6 +163,23 @@ class Stack(Ground):
                 "options",
             ]
             return session.select("Load_Balancer", columns, [["name", "==", load_balancer_id]])
+        finally:
+            session.close()
+
+    def versions(self) -> dict[str, Any]:
+        """By table and row, what changes with every write to it: equal while nobody writes a load balancer."""
+        session = self.ovn.nb()
+        try:
+            return {
+                f"{table} {row['_uuid']}": row["_version"]
+                for table in (
+                    "Load_Balancer",
+                    "Load_Balancer_Health_Check",
+                    "Logical_Switch",
+                    "Logical_Router",
+                )
+                for row in session.select(table, ["_uuid", "_version"])
+            }
         finally:
             session.close()
 
