@@ -1,7 +1,7 @@
 """The OVSDB library's connection with a fast reader: whole messages are cut out of the stream and read by orjson.
 
 The library parses JSON character by character in Python, which takes minutes for a copy of a large database; nothing else of it is replaced.
-docs/adr/0023-the-library-reads-json-by-orjson.md has the numbers.
+docs/adr/0024-the-ovsdb-library-drives-and-we-read.md has the numbers.
 """
 
 import errno
