@@ -80,48 +80,57 @@ def read_call(data: bytes, traceparent: str | None, at: float) -> tuple[NewCall,
     return NewCall(body["loadbalancer_id"], revision, body["operation"], entry), tree
 
 
-class Calls:
-    """Handles PROVIDER_CALLS."""
+class Intake:
+    """Keeps calls, and begins their passes where there is room.  wall: seconds since 1970."""
 
     def __init__(
         self,
-        bus: Bus,
-        name: str,
         store: Store,
         passes: Passes,
         runner: Runner,
-        healthy: Callable[[], Awaitable[bool]],
         surroundings: "Around",
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._passes = passes
         self._runner = runner
         self._around = surroundings
-        self.durable = Durable(
-            bus,
-            provider_calls(name),
-            self._called,
-            healthy,
-            service=provider_user(name),
-            lane=lambda delivery: str(delivery.sequence),  # the revision orders them
-        )
+        self._wall = wall
 
-    async def _called(self, delivery: Delivery, _epoch: int) -> DeadLetter | None:
+    async def receive(self, data: bytes, traceparent: str | None = None) -> DeadLetter | None:
+        """When it returns, the call is kept; a reason when it will never do.  StoreUnavailable."""
         try:
-            call, tree = read_call(delivery.data, delivery.headers.get("traceparent"), time.time())
+            call, tree = read_call(data, traceparent, self._wall())
         except BadCall as error:
             return DeadLetter("BAD_CALL", str(error))
         runner = self._runner
         work = await self._store.take(call, runner.owner if runner.has_room else None, runner.lease)
         if work is not None:
             runner.start(work, tree)
-        elif tree is not None:
-            self._passes.offer(tree)
-        if work is None:
+        else:
+            if tree is not None:
+                self._passes.offer(tree)
             runner.nudge()
         if tree is not None:
             self._around.keep(tree)
         return None
+
+
+class Calls(Durable):
+    """Hears PROVIDER_CALLS."""
+
+    def __init__(self, bus: Bus, name: str, intake: Intake, healthy: Callable[[], Awaitable[bool]]) -> None:
+        async def handle(delivery: Delivery, _epoch: int) -> DeadLetter | None:
+            return await intake.receive(delivery.data, delivery.headers.get("traceparent"))
+
+        super().__init__(
+            bus,
+            provider_calls(name),
+            handle,
+            healthy,
+            service=provider_user(name),
+            lane=lambda delivery: str(delivery.sequence),  # the revision orders them
+        )
 
 
 class Around:

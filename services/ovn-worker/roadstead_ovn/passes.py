@@ -252,10 +252,11 @@ class Passes:
         refused = await self._probes.make(self._subnets.known(sorted(missing)), projects)
         for subnet, text in refused.items():
             log.warning("no port for probes", load_balancer=work.id, subnet=subnet, reason=text)
-        waited = time.monotonic() + PROBE_SEEN_WITHIN
+        loop = asyncio.get_running_loop()
+        waited = loop.time() + PROBE_SEEN_WITHIN
         left = missing - set(refused)
         while any(self._facts(balancer).monitor_port(s) is None for s in left):
-            if time.monotonic() > waited:
+            if loop.time() > waited:
                 raise Trouble(f"the port for probes in subnet {min(left)} is not in the database yet")
             await asyncio.sleep(0.01)
         return refused

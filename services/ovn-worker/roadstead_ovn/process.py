@@ -29,7 +29,7 @@ from roadstead.telemetry.metrics import Meters
 from roadstead.telemetry.traces import Tracing, start_tracing
 from roadstead_ovn.api import BusApi
 from roadstead_ovn.bus_side import BusSide
-from roadstead_ovn.calls import Answers, Around, Calls
+from roadstead_ovn.calls import Answers, Around, Calls, Intake
 from roadstead_ovn.network import Network, network_of
 from roadstead_ovn.northbound.ovsdb import OvsdbNorthbound, Server, Servers
 from roadstead_ovn.northbound.port import Northbound
@@ -137,11 +137,10 @@ class Process:
             meters=self.meters,
         )
         around = Around(self.api, self.subnets)
-        self.calls = Calls(
-            self.bus, ovn.provider_name, self.store, self.passes, self.runner, self._healthy, around
-        )
+        intake = Intake(self.store, self.passes, self.runner, around)
+        self.calls = Calls(self.bus, ovn.provider_name, intake, self._healthy)
         self.answers = Answers(self.bus, ovn.provider_name, self.network, around)
-        self.bus_side = BusSide(self.bus, ovn.provider_name, (self.calls.durable, self.answers))
+        self.bus_side = BusSide(self.bus, ovn.provider_name, (self.calls, self.answers))
         self.stimuli = Stimuli(
             self.store,
             self.northbound,
@@ -300,7 +299,7 @@ class Process:
         self.readiness.stopping = True
         steps: list[tuple[str, Callable[[], Awaitable[Any]], float]] = [
             ("bus side", lambda: self.supervisor.stop("bus"), STEP_BOUND),
-            ("messages in hand", lambda: self.calls.durable.idle(STEP_BOUND / 2), STEP_BOUND),
+            ("messages in hand", lambda: self.calls.idle(STEP_BOUND / 2), STEP_BOUND),
             ("due rows", lambda: self.supervisor.stop("passes"), STEP_BOUND),
             ("passes", lambda: self.runner.drain(self.ovn.drain), self.ovn.drain + STEP_BOUND),
             ("tasks", self.supervisor.stop_all, STEP_BOUND * 2),
