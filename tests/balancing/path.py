@@ -42,9 +42,18 @@ async def eventually(check: Callable[[], Awaitable[Any]]) -> Any:
 
 
 class Path(Ground):
-    """Built by `open`, ended by `close`.  One identity with one network is there; load balancers are applied by tests."""
+    """Built by `open`, ended by `close`.  One identity with one network is there; load balancers are applied by tests.
 
-    def __init__(self, *, algorithm: str = "SOURCE_IP_PORT", pace: float = 0.1) -> None:
+    trace: file that all processes append their spans to.
+    """
+
+    schemas: tuple[str, ...] = ("octavia",)
+    prefix = "192.168.40.0/24"
+
+    def __init__(
+        self, *, algorithm: str = "SOURCE_IP_PORT", pace: float = 0.1, trace: Folder | None = None
+    ) -> None:
+        self.trace = trace
         self.stack = Stack(pace=pace, services=SERVICES)
         super().__init__(
             self.stack.folder,
@@ -56,7 +65,7 @@ class Path(Ground):
         )
         self.nats = self.stack.nats
         self.algorithm = algorithm
-        self.region = str(uuid.uuid4())
+        self.region_id = str(uuid.uuid4())
 
     def provider(self) -> Program:
         """Starts the provider; a test may bring another one."""
@@ -71,28 +80,31 @@ class Path(Ground):
         program.start(START)
         return program
 
+    def _common(self, replica: str) -> dict[str, Any]:
+        told = {"ROADSTEAD_TRACE_FILE": self.trace} if self.trace is not None else {}
+        return {**super()._common(replica), **told}
+
     # ------------------------------------------------------------ start and end
 
     async def open(self) -> "Path":
         await self.stack.start()
-        await migrate(self.postgres.url, ["octavia"])
+        await migrate(self.postgres.url, list(self.schemas))
         self.database = self.postgres.url.rpartition("/")[2]
         await asyncio.to_thread(self._surround)
         self.client = await nats.connect(self.nats.url, max_reconnect_attempts=-1)
         self.js = self.client.jetstream()
         await self._register()
         self.identity = await self.settled("identity", {})
-        net = {"prefix": "192.168.40.0/24", "dnsNameservers": ["192.0.2.53"]}
+        net = {"prefix": self.prefix, "dnsNameservers": ["192.0.2.53"]}
         self.network = await self.settled("network", net, identityId=self.identity.id)
         self.octavia = Client(self.url, self.people.admin_token)
         return self
 
     def _surround(self) -> None:
-        self.front.start()
-        self.people.settle()
+        self.enter_cloud()
         self.add_replica()
+        self.name_service()
         self.providers["ovn"] = self.provider()
-        self.cloud.settings.endpoints["load-balancer"] = self.url
 
     async def close(self) -> None:
         if hasattr(self, "octavia"):
@@ -101,7 +113,7 @@ class Path(Ground):
             await self.client.close()
         for program in (*self.replicas, *self.providers.values()):
             program.kill()
-        self.front.stop()
+        self.leave_cloud()
         self.stack.stop()
         self.stack.remove()
 
@@ -120,13 +132,13 @@ class Path(Ground):
             name="balanced",
             namespace="roadstead",
             endpoint=done.values["AUTH_URL"],
-            region_id=self.region,
+            region_id=self.region_id,
             region_name="RegionOne",
             create_secret=True,
             values=done.values,
             algorithm=self.algorithm,
         )
-        key = Key(self.region, "_", "region", self.region)
+        key = Key(self.region_id, "_", "region", self.region_id)
         await self.js.publish(spec_subject(key), dump(made.envelope))
         subject = rpc_subject("identity", "region", "credentials")
         reply = json.loads((await self.client.request(subject, dump(made.credential or {}), timeout=20)).data)
@@ -144,7 +156,7 @@ class Path(Ground):
         headers: dict[str, str] | None = None,
         **metadata: Any,
     ) -> Key:
-        key = key or Key(self.region, PROJECT, kind, str(uuid.uuid4()))
+        key = key or Key(self.region_id, PROJECT, kind, str(uuid.uuid4()))
         name = f"{kind}-{key.id[:8]}"
         known = {"name": name, "organizationId": ORGANIZATION, "projectId": PROJECT, **metadata}
         await self.js.publish(
@@ -205,7 +217,7 @@ class Path(Ground):
 
     async def ask(self, kind: str, verb: str, **payload: Any) -> dict[str, Any]:
         """A person's request."""
-        subject = api_subject(self.region, PROJECT, kind, verb)
+        subject = api_subject(self.region_id, PROJECT, kind, verb)
         answer = await self.client.request(subject, dump(payload), timeout=20)
         reply: dict[str, Any] = json.loads(answer.data)
         return reply
