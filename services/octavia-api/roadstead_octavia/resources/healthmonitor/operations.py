@@ -1,21 +1,19 @@
 """Operations of health monitors."""
 
 from roadstead_octavia.call import Answer, Call
-from roadstead_octavia.db.port import Row, Touched, Tree, Update
+from roadstead_octavia.db.port import Row, Tree
 from roadstead_octavia.errors import not_found, refuse
 from roadstead_octavia.operate import Attempt, decided
 from roadstead_octavia.provider import models
 from roadstead_octavia.resources import below
-from roadstead_octavia.resources.below import DELETED, DELETING, UPDATING
+from roadstead_octavia.resources.ending import Ending
 from roadstead_octavia.resources.healthmonitor import rules
 from roadstead_octavia.resources.healthmonitor.wire import RESOURCE
 from roadstead_octavia.resources.limits import room
 from roadstead_octavia.resources.pool import wire as pool
 from roadstead_octavia.resources.pool.rules import DATAGRAMS
-from roadstead_octavia.resources.shown import shown
 from roadstead_octavia.wire.columns import to_row
 from roadstead_octavia.wire.read import put_values
-from roadstead_octavia.wire.write import one
 
 
 async def create(call: Call) -> Answer:
@@ -42,16 +40,8 @@ async def _create(attempt: Attempt) -> Answer:
     held = below.held_with_pool(tree, pool_id)
     draft = below.change(call, tree, [*writes, *held.writes], project_id=project_id, quota=quota)
     after = call.parts.database.after(tree, draft)
-    operation = below.operation(
-        call,
-        tree,
-        "health_monitor",
-        "create",
-        [models.health_monitor(after, identifier)],
-        [*held.touched, Touched("health_monitor", identifier)],
-    )
-    after = await attempt.conclude(tree, below.asking(draft, operation), after=after)
-    return Answer(201, one(RESOURCE, shown(after, "health_monitor", identifier)))
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.created(identifier, draft, after, models.health_monitor(after, identifier))
 
 
 async def _found(call: Call, rule: str) -> tuple[Tree, Row, Row]:
@@ -83,22 +73,9 @@ async def _update(attempt: Attempt) -> Answer:
     if pool_row["protocol"] in DATAGRAMS:
         told["type"] = row["type"]  # where it bears on the delay, providers are told it again
     held = below.held_with_pool(tree, row["pool_id"])
-    operation = below.operation(
-        call,
-        tree,
-        "health_monitor",
-        "update",
-        [models.health_monitor(tree, identifier), models.changed("health_monitor", identifier, told)],
-        [*held.touched, Touched("health_monitor", identifier)],
-    )
-    writes = [
-        *held.writes,
-        Update("health_monitor", {"id": identifier}, {**columns, **UPDATING}),
-        *below.tag_writes(tree, identifier, values.get("tags")),
-    ]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    after = await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(200, one(RESOURCE, shown(after, "health_monitor", identifier)))
+    objects = [models.health_monitor(tree, identifier), models.changed("health_monitor", identifier, told)]
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.updated(row, columns, objects, tags=values.get("tags"))
 
 
 async def delete(call: Call) -> Answer:
@@ -113,15 +90,4 @@ async def _delete(attempt: Attempt) -> Answer:
     below.require_active(tree, pool=pool_row)
     below.require_settled(RESOURCE.noun, row)
     held = below.held_with_pool(tree, row["pool_id"])
-    operation = below.operation(
-        call,
-        tree,
-        "health_monitor",
-        "delete",
-        [models.health_monitor(tree, identifier)],
-        [*held.touched, Touched("health_monitor", identifier, done=DELETED)],
-    )
-    writes = [*held.writes, Update("health_monitor", {"id": identifier}, DELETING)]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(204)
+    return await Ending(attempt, RESOURCE, tree, held).deleted(row, models.health_monitor(tree, identifier))

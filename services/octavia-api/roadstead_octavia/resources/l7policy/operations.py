@@ -1,21 +1,19 @@
 """Operations of L7 policies."""
 
 from roadstead_octavia.call import Answer, Call
-from roadstead_octavia.db.port import Row, Touched, Tree, Update
+from roadstead_octavia.db.port import Row, Tree
 from roadstead_octavia.errors import not_found
 from roadstead_octavia.operate import Attempt, decided
 from roadstead_octavia.provider import models
 from roadstead_octavia.resources import below
-from roadstead_octavia.resources.below import DELETED, DELETING, UPDATING
+from roadstead_octavia.resources.ending import Ending
 from roadstead_octavia.resources.l7policy import rules
 from roadstead_octavia.resources.l7policy.wire import RESOURCE
 from roadstead_octavia.resources.limits import room
 from roadstead_octavia.resources.listener import wire as listener
 from roadstead_octavia.resources.pool import rules as pool_rules
-from roadstead_octavia.resources.shown import shown
 from roadstead_octavia.wire.columns import to_row
 from roadstead_octavia.wire.read import put_values
-from roadstead_octavia.wire.write import one
 
 
 async def create(call: Call) -> Answer:
@@ -49,16 +47,8 @@ async def _create(attempt: Attempt) -> Answer:
     ]
     draft = below.change(call, tree, writes, project_id=project_id, quota=quota)
     after = call.parts.database.after(tree, draft)
-    operation = below.operation(
-        call,
-        tree,
-        "l7policy",
-        "create",
-        [models.l7policy(after, identifier)],
-        [*held.touched, Touched("l7policy", identifier)],
-    )
-    after = await attempt.conclude(tree, below.asking(draft, operation), after=after)
-    return Answer(201, one(RESOURCE, shown(after, "l7policy", identifier)))
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.created(identifier, draft, after, models.l7policy(after, identifier))
 
 
 def check_redirect(tree: Tree, protocol: str, pool_id: str | None) -> None:
@@ -107,23 +97,9 @@ async def _update(attempt: Attempt) -> Answer:
         columns["position"] = order.index(identifier) + 1
         moves = rules.position_writes(policies, order, besides=identifier)
     held = below.held(tree, listeners=[listener_row["id"]])
-    operation = below.operation(
-        call,
-        tree,
-        "l7policy",
-        "update",
-        [models.l7policy(tree, identifier), models.changed("l7policy", identifier, told)],
-        [*held.touched, Touched("l7policy", identifier)],
-    )
-    writes = [
-        *held.writes,
-        Update("l7policy", {"id": identifier}, {**columns, **UPDATING}),
-        *moves,
-        *below.tag_writes(tree, identifier, values.get("tags")),
-    ]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    after = await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(200, one(RESOURCE, shown(after, "l7policy", identifier)))
+    objects = [models.l7policy(tree, identifier), models.changed("l7policy", identifier, told)]
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.updated(row, columns, objects, more=moves, tags=values.get("tags"))
 
 
 async def delete(call: Call) -> Answer:
@@ -138,15 +114,4 @@ async def _delete(attempt: Attempt) -> Answer:
     below.require_active(tree)
     below.require_settled(RESOURCE.noun, row)
     held = below.held(tree, listeners=[listener_row["id"]])
-    operation = below.operation(
-        call,
-        tree,
-        "l7policy",
-        "delete",
-        [models.l7policy(tree, identifier)],
-        [*held.touched, Touched("l7policy", identifier, done=DELETED)],
-    )
-    writes = [*held.writes, Update("l7policy", {"id": identifier}, DELETING)]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(204)
+    return await Ending(attempt, RESOURCE, tree, held).deleted(row, models.l7policy(tree, identifier))

@@ -1,21 +1,19 @@
 """Operations of L7 rules."""
 
 from roadstead_octavia.call import Answer, Call
-from roadstead_octavia.db.port import Row, Touched, Tree, Update
+from roadstead_octavia.db.port import Row, Tree
 from roadstead_octavia.errors import not_found, refuse
 from roadstead_octavia.operate import Attempt, decided
 from roadstead_octavia.provider import models
 from roadstead_octavia.resources import below
-from roadstead_octavia.resources.below import DELETED, DELETING, UPDATING
+from roadstead_octavia.resources.ending import Ending
 from roadstead_octavia.resources.l7policy import wire as l7policy
 from roadstead_octavia.resources.l7policy.rules import MOST_RULES
 from roadstead_octavia.resources.l7rule import rules
 from roadstead_octavia.resources.l7rule.wire import RESOURCE
 from roadstead_octavia.resources.limits import room
-from roadstead_octavia.resources.shown import shown
 from roadstead_octavia.wire.columns import to_row
 from roadstead_octavia.wire.read import put_values
-from roadstead_octavia.wire.write import one
 
 
 async def create(call: Call) -> Answer:
@@ -41,16 +39,8 @@ async def _create(attempt: Attempt) -> Answer:
     ]
     draft = below.change(call, tree, writes, project_id=project_id, quota=quota)
     after = call.parts.database.after(tree, draft)
-    operation = below.operation(
-        call,
-        tree,
-        "l7rule",
-        "create",
-        [models.l7rule(after, identifier)],
-        [*held.touched, Touched("l7rule", identifier)],
-    )
-    after = await attempt.conclude(tree, below.asking(draft, operation), after=after)
-    return Answer(201, one(RESOURCE, shown(after, "l7rule", identifier)))
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.created(identifier, draft, after, models.l7rule(after, identifier))
 
 
 def _held(tree: Tree, policy: Row) -> below.Held:
@@ -83,22 +73,9 @@ async def _update(attempt: Attempt) -> Answer:
     below.require_settled(RESOURCE.noun, row)
     columns = to_row(RESOURCE, rules.without_key(values))
     held = _held(tree, policy)
-    operation = below.operation(
-        call,
-        tree,
-        "l7rule",
-        "update",
-        [models.l7rule(tree, identifier), models.changed("l7rule", identifier, columns)],
-        [*held.touched, Touched("l7rule", identifier)],
-    )
-    writes = [
-        *held.writes,
-        Update("l7rule", {"id": identifier}, {**columns, **UPDATING}),
-        *below.tag_writes(tree, identifier, values.get("tags")),
-    ]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    after = await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(200, one(RESOURCE, shown(after, "l7rule", identifier)))
+    objects = [models.l7rule(tree, identifier), models.changed("l7rule", identifier, columns)]
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.updated(row, columns, objects, tags=values.get("tags"))
 
 
 async def delete(call: Call) -> Answer:
@@ -113,15 +90,4 @@ async def _delete(attempt: Attempt) -> Answer:
     below.require_active(tree, policy=policy)
     below.require_settled(RESOURCE.noun, row)
     held = _held(tree, policy)
-    operation = below.operation(
-        call,
-        tree,
-        "l7rule",
-        "delete",
-        [models.l7rule(tree, identifier)],
-        [*held.touched, Touched("l7rule", identifier, done=DELETED)],
-    )
-    writes = [*held.writes, Update("l7rule", {"id": identifier}, DELETING)]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(204)
+    return await Ending(attempt, RESOURCE, tree, held).deleted(row, models.l7rule(tree, identifier))

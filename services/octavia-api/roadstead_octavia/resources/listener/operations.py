@@ -4,22 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from roadstead_octavia.call import Answer, Call
-from roadstead_octavia.db.port import Row, Touched, Tree, Update
+from roadstead_octavia.db.port import Row, Tree
 from roadstead_octavia.errors import not_found
 from roadstead_octavia.operate import Attempt, decided
 from roadstead_octavia.provider import models
 from roadstead_octavia.resources import below, certificates
-from roadstead_octavia.resources.below import DELETED, DELETING, UPDATING
+from roadstead_octavia.resources.below import DELETED
+from roadstead_octavia.resources.ending import Ending
 from roadstead_octavia.resources.limits import room
 from roadstead_octavia.resources.listener import rules
 from roadstead_octavia.resources.listener.wire import RESOURCE
 from roadstead_octavia.resources.loadbalancer import wire as loadbalancer
 from roadstead_octavia.resources.pool import rules as pool_rules
-from roadstead_octavia.resources.shown import shown
 from roadstead_octavia.wire import trees
 from roadstead_octavia.wire.columns import to_row
 from roadstead_octavia.wire.read import put_values
-from roadstead_octavia.wire.write import one
 
 Values = Mapping[str, Any]
 
@@ -62,16 +61,10 @@ async def _create(attempt: Attempt) -> Answer:
     after = call.parts.database.after(tree, draft)
     sni = values.get("sni_container_refs") or ()
     secrets = await certificates.secrets_of(call, *certificates.of_listener(after, identifier, sni))
-    operation = below.operation(
-        call,
-        tree,
-        "listener",
-        "create",
-        [models.listener(after, identifier, secrets=secrets, new=True)],
-        [*held.touched, Touched("listener", identifier)],
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.created(
+        identifier, draft, after, models.listener(after, identifier, secrets=secrets, new=True)
     )
-    after = await attempt.conclude(tree, below.asking(draft, operation), after=after)
-    return Answer(201, one(RESOURCE, shown(after, "listener", identifier)))
 
 
 def check_default_pool(tree: Tree, protocol: str, pool_id: str | None) -> None:
@@ -137,26 +130,14 @@ async def _update(attempt: Attempt) -> Answer:
         certificates.of_row("listener", columns, sni=values.get("sni_container_refs") or ()),
         *certificates.of_listener(tree, identifier),
     )
-    operation = below.operation(
-        call,
-        tree,
-        "listener",
-        "update",
-        [
-            models.listener(tree, identifier, secrets=secrets),
-            models.changed("listener", identifier, {**columns, **relations}, secrets=secrets),
-        ],
-        [*held.touched, Touched("listener", identifier)],
-    )
-    writes = [
-        *held.writes,
-        Update("listener", {"id": identifier}, {**columns, **UPDATING}),
-        *_part_writes(tree, identifier, values),
-        *below.tag_writes(tree, identifier, values.get("tags")),
+    objects = [
+        models.listener(tree, identifier, secrets=secrets),
+        models.changed("listener", identifier, {**columns, **relations}, secrets=secrets),
     ]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    after = await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(200, one(RESOURCE, shown(after, "listener", identifier)))
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.updated(
+        row, columns, objects, more=_part_writes(tree, identifier, values), tags=values.get("tags")
+    )
 
 
 def _part_writes(tree: Tree, identifier: str, values: Values) -> list[Any]:
@@ -185,18 +166,9 @@ async def _delete(attempt: Attempt) -> Answer:
     below.require_settled(RESOURCE.noun, row)
     held = below.held(tree)
     secrets = await certificates.secrets_of(call, *certificates.of_listener(tree, identifier), deleting=True)
-    operation = below.operation(
-        call,
-        tree,
-        "listener",
-        "delete",
-        [models.listener(tree, identifier, secrets=secrets)],
-        [*held.touched, Touched("listener", identifier, done=DELETED)],
+    return await Ending(attempt, RESOURCE, tree, held).deleted(
+        row, models.listener(tree, identifier, secrets=secrets)
     )
-    writes = [*held.writes, Update("listener", {"id": identifier}, DELETING)]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(204)
 
 
 async def stats(call: Call) -> Answer:

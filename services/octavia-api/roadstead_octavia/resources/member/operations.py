@@ -10,15 +10,15 @@ from roadstead_octavia.operate import Attempt, decided
 from roadstead_octavia.provider import models
 from roadstead_octavia.resources import below
 from roadstead_octavia.resources.below import DELETED, DELETING, UPDATING
+from roadstead_octavia.resources.ending import Ending
 from roadstead_octavia.resources.limits import room
 from roadstead_octavia.resources.member import rules
 from roadstead_octavia.resources.member.wire import RESOURCE
 from roadstead_octavia.resources.pool import wire as pool
-from roadstead_octavia.resources.shown import Index, shown
+from roadstead_octavia.resources.shown import Index
 from roadstead_octavia.wire.check import TRUE
 from roadstead_octavia.wire.columns import to_row
 from roadstead_octavia.wire.read import put_values
-from roadstead_octavia.wire.write import one
 
 Values = Mapping[str, Any]
 # What a batch says of a member that is there without changing it.
@@ -51,16 +51,8 @@ async def _create(attempt: Attempt) -> Answer:
     held = below.held_with_pool(tree, pool_id)
     draft = below.change(call, tree, [*writes, *held.writes], project_id=pool_row["project_id"], quota=quota)
     after = call.parts.database.after(tree, draft)
-    operation = below.operation(
-        call,
-        tree,
-        "member",
-        "create",
-        [models.member(after, identifier)],
-        [*held.touched, Touched("member", identifier)],
-    )
-    after = await attempt.conclude(tree, below.asking(draft, operation), after=after)
-    return Answer(201, one(RESOURCE, shown(after, "member", identifier)))
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.created(identifier, draft, after, models.member(after, identifier))
 
 
 def is_monitored(tree: Tree, pool_id: str) -> bool:
@@ -107,22 +99,9 @@ async def _update(attempt: Attempt) -> Answer:
     below.require_settled(RESOURCE.noun, row)
     columns = to_row(RESOURCE, values)
     held = below.held_with_pool(tree, row["pool_id"])
-    operation = below.operation(
-        call,
-        tree,
-        "member",
-        "update",
-        [models.member(tree, identifier), models.changed("member", identifier, columns)],
-        [*held.touched, Touched("member", identifier)],
-    )
-    writes = [
-        *held.writes,
-        Update("member", {"id": identifier}, {**columns, **UPDATING}),
-        *below.tag_writes(tree, identifier, values.get("tags")),
-    ]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    after = await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(200, one(RESOURCE, shown(after, "member", identifier)))
+    objects = [models.member(tree, identifier), models.changed("member", identifier, columns)]
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.updated(row, columns, objects, tags=values.get("tags"))
 
 
 async def delete(call: Call) -> Answer:
@@ -137,18 +116,7 @@ async def _delete(attempt: Attempt) -> Answer:
     below.require_active(tree, pool=pool_row)
     below.require_settled(RESOURCE.noun, row)
     held = below.held_with_pool(tree, row["pool_id"])
-    operation = below.operation(
-        call,
-        tree,
-        "member",
-        "delete",
-        [models.member(tree, identifier)],
-        [*held.touched, Touched("member", identifier, done=DELETED)],
-    )
-    writes = [*held.writes, Update("member", {"id": identifier}, DELETING)]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(204)
+    return await Ending(attempt, RESOURCE, tree, held).deleted(row, models.member(tree, identifier))
 
 
 # ---------------------------------------------------------------- the whole set

@@ -4,21 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from roadstead_octavia.call import Answer, Call
-from roadstead_octavia.db.port import Delete, Insert, Row, Touched, Tree, Update, Write
+from roadstead_octavia.db.port import Delete, Insert, Row, Tree, Update, Write
 from roadstead_octavia.errors import invalid, not_found, refuse
 from roadstead_octavia.operate import Attempt, decided
 from roadstead_octavia.provider import models
 from roadstead_octavia.resources import below, certificates
-from roadstead_octavia.resources.below import DELETING, UPDATING
+from roadstead_octavia.resources.ending import Ending
 from roadstead_octavia.resources.limits import room
 from roadstead_octavia.resources.listener import wire as listener
 from roadstead_octavia.resources.loadbalancer import wire as loadbalancer
 from roadstead_octavia.resources.pool import rules
 from roadstead_octavia.resources.pool.wire import RESOURCE
-from roadstead_octavia.resources.shown import shown
 from roadstead_octavia.wire.columns import to_row
 from roadstead_octavia.wire.read import put_values
-from roadstead_octavia.wire.write import one
 
 
 async def create(call: Call) -> Answer:
@@ -59,16 +57,8 @@ async def _create(attempt: Attempt) -> Answer:
     secrets = await certificates.secrets_of(
         call, certificates.of_row("pool", after.get("pool", identifier) or {})
     )
-    operation = below.operation(
-        call,
-        tree,
-        "pool",
-        "create",
-        [models.pool(after, identifier, secrets=secrets)],
-        [*held.touched, Touched("pool", identifier)],
-    )
-    after = await attempt.conclude(tree, below.asking(draft, operation), after=after)
-    return Answer(201, one(RESOURCE, shown(after, "pool", identifier)))
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.created(identifier, draft, after, models.pool(after, identifier, secrets=secrets))
 
 
 async def _place(call: Call) -> tuple[Tree, Row | None]:
@@ -145,26 +135,18 @@ async def _update(attempt: Attempt) -> Answer:
     secrets = await certificates.secrets_of(
         call, certificates.of_row("pool", row), certificates.of_row("pool", columns)
     )
-    operation = below.operation(
-        call,
-        tree,
-        "pool",
-        "update",
-        [
-            models.pool(tree, identifier, secrets=secrets),
-            models.changed("pool", identifier, told, secrets=secrets),
-        ],
-        [*held.touched, Touched("pool", identifier)],
-    )
-    writes = [
-        *held.writes,
-        Update("pool", {"id": identifier}, {**columns, **UPDATING}),
-        *_persistence_writes(tree, identifier, values, persistence),
-        *below.tag_writes(tree, identifier, values.get("tags")),
+    objects = [
+        models.pool(tree, identifier, secrets=secrets),
+        models.changed("pool", identifier, told, secrets=secrets),
     ]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    after = await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(200, one(RESOURCE, shown(after, "pool", identifier)))
+    ending = Ending(attempt, RESOURCE, tree, held)
+    return await ending.updated(
+        row,
+        columns,
+        objects,
+        more=_persistence_writes(tree, identifier, values, persistence),
+        tags=values.get("tags"),
+    )
 
 
 def _persistence(tree: Tree, row: Row, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -213,15 +195,6 @@ async def _delete(attempt: Attempt) -> Answer:
     below.require_settled(RESOURCE.noun, row)
     held = below.held(tree, listeners=models.listeners_of(tree, identifier))
     secrets = await certificates.secrets_of(call, certificates.of_row("pool", row), deleting=True)
-    operation = below.operation(
-        call,
-        tree,
-        "pool",
-        "delete",
-        [models.pool(tree, identifier, secrets=secrets)],
-        [*held.touched, Touched("pool", identifier, done=below.DELETED)],
+    return await Ending(attempt, RESOURCE, tree, held).deleted(
+        row, models.pool(tree, identifier, secrets=secrets)
     )
-    writes = [*held.writes, Update("pool", {"id": identifier}, DELETING)]
-    draft = below.change(call, tree, writes, project_id=row["project_id"])
-    await attempt.conclude(tree, below.asking(draft, operation))
-    return Answer(204)
