@@ -2,19 +2,28 @@
 
 import asyncio
 import logging
+import socket
+import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tests.conformance_ovn.server import MISSING, Client, Ovn, is_installed, running
 
+from roadstead.testing.server_process import free_port
 from roadstead_ovn.balancer import Balancer, balancer_of
 from roadstead_ovn.facts import Subnet
 from roadstead_ovn.northbound.ovsdb import OvsdbNorthbound, Server, Servers
 from roadstead_ovn.northbound.port import Source, Unknown, Unready, Wake, Written
-from roadstead_ovn.northbound.wire import Bounds
+from roadstead_ovn.northbound.wire import Bounds, TlsFiles
 from roadstead_ovn.render import render
 
 from .grounds import SUBNETS, world
@@ -179,3 +188,112 @@ async def test_many_writes_at_once_are_one_transaction_each_and_all_there() -> N
             again = await asyncio.gather(*(written(northbound, balancer(name)) for name in names))
             assert again == [Written(0, 0)] * 300
         assert len(client.select("Load_Balancer", (), "name")) == 300
+
+
+async def test_a_server_that_chooses_uuids_itself_is_asked_for_the_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with running(OVN_NORTHD="0") as ovn:
+        client = Client(ovn.nb, "OVN_Northbound")
+        for operations in world():
+            client.transact(*operations)
+        async with connected(f"unix:{ovn.nb}", sb=ovn.sb) as northbound:
+            monkeypatch.setattr(northbound, "_chooses", False)
+            results = await asyncio.gather(
+                *(written(northbound, balancer()) for _ in range(3)), return_exceptions=True
+            )
+            assert sorted(type(result).__name__ for result in results) == ["Conflict", "Conflict", "Written"]
+            assert await written(northbound, balancer()) == Written(0, 0)
+        assert len(client.select("Load_Balancer", (), "name")) == 1
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
+    """A certificate that vouches for itself, for both sides."""
+    folder = tmp_path_factory.mktemp("tls")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ovsdb")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(made.public_bytes(Encoding.PEM))
+    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "key.pem").write_bytes(plain)
+    return TlsFiles(str(folder / "key.pem"), str(folder / "cert.pem"), str(folder / "cert.pem"))
+
+
+@contextmanager
+def encrypted(home: Path, files: TlsFiles) -> Iterator[str]:
+    """A Northbound server that is reached by TLS alone; its remote."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    database = home / "tls.db"
+    schema = "/usr/share/ovn/ovn-nb.ovsschema"
+    subprocess.run(["ovsdb-tool", "create", str(database), schema], check=True, timeout=20)
+    told = [
+        f"--private-key={files.private_key}",
+        f"--certificate={files.certificate}",
+        f"--ca-cert={files.authority}",
+    ]
+    runs = [f"--remote=pssl:{port}:127.0.0.1", f"--unixctl={home}/tls.ctl", "-vconsole:off"]
+    server = subprocess.Popen(["ovsdb-server", *told, *runs, str(database)])
+    try:
+        yield f"ssl:127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(timeout=10)
+
+
+async def test_a_server_behind_tls_is_reached_with_the_right_certificate_alone(
+    certificates: TlsFiles,
+) -> None:
+    with running(OVN_NORTHD="0") as ovn, encrypted(ovn.home, certificates) as remote:
+        southbound = Server((f"unix:{ovn.sb}",))
+        northbound = OvsdbNorthbound(Servers(Server((remote,), certificates), southbound, BOUNDS))
+        await northbound.start()
+        try:
+            async with asyncio.timeout(15):
+                await northbound.ready()
+            assert northbound.known() == {}
+        finally:
+            await northbound.close()
+        unreadable = TlsFiles("/nowhere/key.pem", certificates.certificate, certificates.authority)
+        other = OvsdbNorthbound(Servers(Server((remote,), unreadable), southbound, BOUNDS))
+        await other.start()
+        try:
+            await asyncio.sleep(0.5)
+            assert not other.is_ready()
+        finally:
+            await other.close()
+
+
+async def test_a_host_name_is_looked_up() -> None:
+    with running(OVN_NORTHD="0", OVN_NB_PORT=str(free_port())) as ovn:
+        remote = f"tcp:localhost:{ovn.environment['OVN_NB_PORT']}"
+        async with connected(remote, sb=ovn.sb) as northbound:
+            assert northbound.known() == {}
+
+
+async def test_a_fault_in_the_copy_makes_it_anew(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(OVN_NORTHD="0") as ovn:
+        async with connected(f"unix:{ovn.nb}", sb=ovn.sb) as northbound:
+            picture = northbound._picture
+
+            def broken(*_: Any) -> None:
+                raise RuntimeError("a row that nobody thought of")
+
+            monkeypatch.setattr(picture, "apply", broken)
+            client = Client(ovn.nb, "OVN_Northbound")
+            for operations in world():
+                client.transact(*operations)
+            assert Wake(Source.RECONNECT, None) in await woken(northbound)
+            assert "is made anew" in caplog.text
+            assert await written(northbound, balancer()) == Written(1, 1)

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 Rows = Iterable[tuple[str, str, Mapping[str, Any]]]  # table, UUID, columns
 Changed = Callable[[str, str, Mapping[str, Any] | None], None]
 _IDLE = 5.0  # seconds between looks at the connection when nothing asks for one
+_LOOK_UP_AGAIN = 60.0
 
 
 class Replica:
@@ -59,16 +60,31 @@ class Replica:
 
     async def follow(self) -> None:
         """Connects, and keeps the copy until it is cancelled."""
-        self._idl = _Idl(self._schema, await resolved(self._remotes), self._leader_only, self._bounds)
-        self._idl.changed = self._notified
         try:
             while True:
+                try:
+                    await self._follow_once()
+                except Exception:
+                    log.exception("the copy of %s is made anew after a fault", self._schema["name"])
+                    await asyncio.sleep(self._bounds.longest_retry)
+        finally:
+            self._thread.shutdown(wait=True)
+
+    async def _follow_once(self) -> None:
+        """Until no connection could be made for long: then host names are looked up again."""
+        loop = asyncio.get_running_loop()
+        idl = _Idl(self._schema, await resolved(self._remotes), self._leader_only, self._bounds)
+        self._idl, idl.changed = idl, self._notified
+        connected_at = loop.time()
+        try:
+            while loop.time() - connected_at < _LOOK_UP_AGAIN:
                 await self._step()
+                if idl.is_connected():
+                    connected_at = loop.time()
                 await self._pause()
         finally:
             self._give_up("the connection was closed")
-            self._thread.shutdown(wait=True)
-            self._idl.close()
+            idl.close()
 
     async def _step(self) -> None:
         idl, loop = self._idl, asyncio.get_running_loop()
@@ -224,6 +240,9 @@ class _Idl(ovs.db.idl.Idl):  # type: ignore[misc]  # the library has no types
             and session.is_connected()
             and session.get_seqno() == self._last_seqno
         )
+
+    def is_connected(self) -> bool:
+        return bool(self._session.is_connected())
 
     def refusal(self) -> str:
         return str(self._session.refused)
