@@ -59,6 +59,8 @@ class ModelApi:
         made["loadbalancer"]["loadbalancer_id"] = load_balancer_id
         self.trees[load_balancer_id] = made
         kinds: dict[str, list[str]] = {"loadbalancers": [load_balancer_id]}
+        for kind, identifier in self.children(load_balancer_id):
+            kinds.setdefault(kind, []).append(identifier)
         self._touch(load_balancer_id, "loadbalancer_create", kinds, "PENDING_CREATE", operating="OFFLINE")
 
     def is_free(self, load_balancer_id: str) -> bool:
@@ -93,7 +95,7 @@ class ModelApi:
     def switch(self, load_balancer_id: str, kind: str, identifier: str) -> None:
         """Its admin state the other way."""
         found = self._find(load_balancer_id, kind, identifier)
-        found["admin_state_up"] = not found["admin_state_up"]
+        found["admin_state_up"] = not found.get("admin_state_up", True)
         kinds = {kind: [identifier], "loadbalancers": [load_balancer_id]}
         self._touch(load_balancer_id, f"{kind}_update", kinds, "PENDING_UPDATE", only=[identifier])
 

@@ -30,11 +30,11 @@ from roadstead_ovn.subnets import Subnets
 from . import virtual
 from .model_api import ModelApi
 from .model_region import Copy, ModelRegion
-from .shapes import ADDRESSES, SUBNETS
+from .shapes import ADDRESSES, SUBNETS, listener, member, monitor, pool
 
 SEQUENCES = int(os.environ.get("ROADSTEAD_OVN_SEQUENCES", "300"))
 SHARE = 50  # sequences of one test
-STEPS = 25
+STEPS = 30
 QUIET = 240.0  # virtual seconds within which all must be well after the last trouble
 BALANCERS = {
     "lb-1": ("vip-1", "192.0.2.101"),
@@ -185,7 +185,18 @@ class World:
             port, address = BALANCERS[name]
             if port not in self.region.ports:
                 self.region.vip_port(port, name, address)
-            self.api.create(name, vip_port_id=port, vip_address=address)
+            parts = self._parts() if self.random.random() < 0.7 else {}
+            self.api.create(name, vip_port_id=port, vip_address=address, **parts)
+
+    def _parts(self) -> dict[str, Any]:
+        """A listener, its pool with members, and a monitor: one creation may bring it all."""
+        self.api.made += 1
+        number = self.api.made
+        places = [self._machine() for _ in range(self.random.randrange(3))]
+        members = [member(f"me-{number}-{n}", a, 80, s) for n, (a, s) in enumerate(places)]
+        watched = monitor(f"he-{number}") if self.random.random() < 0.7 else None
+        made = pool(f"po-{number}", members, healthmonitor=watched)
+        return {"pools": [made], "listeners": [listener(f"li-{number}", 80, f"po-{number}")]}
 
     def _destroy(self) -> None:
         free = [name for name in self.api.trees if self.api.is_free(name)]
