@@ -8,6 +8,7 @@ from roadstead_octavia.provider import models
 from roadstead_octavia.resources import below
 from roadstead_octavia.resources.ending import Ending
 from roadstead_octavia.resources.healthmonitor import rules
+from roadstead_octavia.resources.healthmonitor.doubts import tell
 from roadstead_octavia.resources.healthmonitor.wire import RESOURCE
 from roadstead_octavia.resources.limits import room
 from roadstead_octavia.resources.pool import wire as pool
@@ -41,7 +42,9 @@ async def _create(attempt: Attempt) -> Answer:
     draft = below.change(call, tree, [*writes, *held.writes], project_id=project_id, quota=quota)
     after = call.parts.database.after(tree, draft)
     ending = Ending(attempt, RESOURCE, tree, held)
-    return await ending.created(identifier, draft, after, models.health_monitor(after, identifier))
+    answer = await ending.created(identifier, draft, after, models.health_monitor(after, identifier))
+    tell(identifier, after.get("health_monitor", identifier) or {})
+    return answer
 
 
 async def _found(call: Call, rule: str) -> tuple[Tree, Row, Row]:
@@ -75,7 +78,10 @@ async def _update(attempt: Attempt) -> Answer:
     held = below.held_with_pool(tree, row["pool_id"])
     objects = [models.health_monitor(tree, identifier), models.changed("health_monitor", identifier, told)]
     ending = Ending(attempt, RESOURCE, tree, held)
-    return await ending.updated(row, columns, objects, tags=values.get("tags"))
+    answer = await ending.updated(row, columns, objects, tags=values.get("tags"))
+    if columns.keys() & {"delay", "timeout", "expected_codes"}:
+        tell(identifier, {**row, **columns})
+    return answer
 
 
 async def delete(call: Call) -> Answer:

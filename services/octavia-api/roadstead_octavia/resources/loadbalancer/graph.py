@@ -14,6 +14,7 @@ from roadstead_octavia.errors import not_found, refuse
 from roadstead_octavia.provider.models import Secrets
 from roadstead_octavia.resources import certificates
 from roadstead_octavia.resources.healthmonitor import rules as monitor_rules
+from roadstead_octavia.resources.healthmonitor.doubts import tell
 from roadstead_octavia.resources.l7policy import rules as policy_rules
 from roadstead_octavia.resources.l7rule import rules as rule_rules
 from roadstead_octavia.resources.limits import room
@@ -127,6 +128,7 @@ class _Planner:
         monitor_rules.check_pool(values["type"], values["delay"], protocol, options)
         rows = monitor_rules.rows(values, identifier=identifier, pool_id=pool_id, **self._own)
         self._plan.add("health_monitor", identifier, rows)
+        tell(identifier, values)
 
     async def _members(self, members: Sequence[Values], pool_id: str, *, monitored: bool) -> None:
         taken: dict[member_rules.Place, Row] = {}
