@@ -19,6 +19,9 @@ from tests.ovn.machines import Machine
 pytestmark = [pytest.mark.ovn, pytest.mark.timeout(400), pytest.mark.asyncio(loop_scope="module")]
 
 
+REPORTED = "process provider.<provider>.result"
+
+
 @dataclass
 class Street:
     """Two servers on TCP 8080 and a client in the region's network."""
@@ -113,31 +116,28 @@ async def test_one_trace_shows_every_hop(street: Street) -> None:
     await path.until(balancer, "provisioned")
 
     async def told() -> list[Span]:
-        found = [s for s in await asyncio.to_thread(read_spans, street.spans) if s.trace == trace]
-        return found if {"loadbalancer", "octavia", "ovn-worker"} <= {s.service for s in found} else []
-
-    async def whole() -> list[Span]:
         """Spans are written a while after they ended; parents later than their children."""
-        found = await told()
+        found = [s for s in await asyncio.to_thread(read_spans, street.spans) if s.trace == trace]
         known = {s.ident for s in found} | {span}
-        return found if found and all(s.parent in known for s in found) else []
+        reported = any(s.name == REPORTED for s in found)
+        return found if reported and all(s.parent in known for s in found) else []
 
-    spans = await eventually(whole)
+    spans = await eventually(told)
     by_id = {s.ident: s for s in spans}
-    [request] = [
-        s for s in spans if s.service == "loadbalancer" and s.kind == CLIENT and s.name.startswith("POST ")
+    report = next(s for s in spans if s.name == REPORTED)
+    chain = ancestors(report, by_id)
+    assert [(s.service, s.name) for s in (report, *chain)] == [
+        ("octavia-api", REPORTED),
+        ("ovn-worker", "publish provider.<provider>.result"),
+        ("ovn-worker", "ovn pass"),
+        ("octavia-api", "publish provider.<provider>.call"),
+        ("octavia-api", "loadbalancer.create"),
+        ("loadbalancer", "pass loadbalancer"),
+        ("loadbalancer", "process spec.<region>.<project>.loadbalancer.<id>"),
     ]
-    assert [s.name for s in ancestors(request, by_id)] == [
-        "pass loadbalancer",
-        "process spec.<region>.<project>.loadbalancer.<id>",
-    ]
-    at_worker = [s for s in spans if s.service == "ovn-worker" and request in ancestors(s, by_id)]
-    at_api = [s for s in spans if s.service == "octavia" and request in ancestors(s, by_id)]
-    assert at_worker
-    assert at_api
-    assert any("pass" in s.name for s in at_worker), sorted({s.name for s in at_worker})
-    reported = [s for s in at_api if any(a in at_worker for a in ancestors(s, by_id))]
-    assert reported, "the report of the worker is carried out outside the trace"
+    assert chain[-1].parent == span
+    [request] = [s for s in spans if s.kind == CLIENT and s.name == "POST load-balancer /lbaas/loadbalancers"]
+    assert request.parent == chain[-2].ident
     await path.delete(balancer)
     await path.until(balancer, "gone")
 
