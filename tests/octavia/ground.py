@@ -25,6 +25,7 @@ from roadstead.testing.servers import NatsServer, PostgresServer
 
 from .people import SERVICE_PASSWORD, People
 
+NOOP = "roadstead_octavia.provider.noop"
 START = 90.0  # seconds for a process on a busy machine
 PROVIDERS = ",".join(
     f"{name}:{text}"
@@ -190,7 +191,7 @@ class Service(ABC):
         replica.start(START)
         return replica
 
-    def add_provider(self, name: str, **manner: str) -> Program:
+    def add_provider(self, name: str, *, module: str = NOOP, **manner: str) -> Program:
         """A provider process; manner: delay, fail, silent, refuse as the noop provider's variables have them."""
         if (old := self.providers.get(name)) is not None:
             old.kill()
@@ -201,7 +202,7 @@ class Service(ABC):
         }
         program = Program(
             self.folder / f"provider-{name}",
-            "roadstead_octavia.provider.noop",
+            module,
             self.nats,
             f"rpc.provider.{name}.check",
             settings,

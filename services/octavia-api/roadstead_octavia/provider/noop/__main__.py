@@ -46,7 +46,9 @@ def manner_of(environment: Mapping[str, str]) -> Manner:
     return Manner(delay, frozenset(listed("FAIL")), frozenset(listed("SILENT")), refuses)
 
 
-async def serve(settings: Settings, name: str, manner: Manner) -> None:
+async def serve(
+    settings: Settings, name: str, manner: Manner, provider: type[NoopProvider] = NoopProvider
+) -> None:
     """Until SIGTERM or SIGINT."""
     user = provider_user(name)
     bus = Bus(
@@ -64,7 +66,7 @@ async def serve(settings: Settings, name: str, manner: Manner) -> None:
 
     async def work() -> None:
         await bus.connect()
-        await NoopProvider(bus, name, manner).run()
+        await provider(bus, name, manner).run()
 
     tasks = [asyncio.create_task(work()), asyncio.create_task(stop.wait())]
     try:
@@ -76,7 +78,7 @@ async def serve(settings: Settings, name: str, manner: Manner) -> None:
         await bus.close()
 
 
-def main() -> int:
+def main(provider: type[NoopProvider] = NoopProvider) -> int:
     try:
         settings = load_settings()
         name = os.environ.get(f"{PREFIX}NAME") or "noop"
@@ -88,7 +90,7 @@ def main() -> int:
         return 2
     start_logging("noop", settings.replica, level=settings.log_level, form=settings.log_format)
     try:
-        uvloop.run(serve(settings, name, manner))
+        uvloop.run(serve(settings, name, manner, provider))
     except BusRefused as error:
         log.critical("the broker refused us", reason=str(error))
         return 4
