@@ -118,7 +118,7 @@ LEVELS = (
         obstacle=needs_root_on_debian,
         home="tests/ovn",
         processes=2,
-        folders=("tests/ovn", "tests/conformance_ovn", "services/ovn-worker"),
+        folders=("tests/ovn", "tests/balancing", "tests/conformance_ovn", "services/ovn-worker"),
         early=("deploy/ovn/ovn", "install"),
         before=(("deploy/ovn/ovn", "install"),),
     ),

@@ -90,3 +90,76 @@ async def test_inv_280_protocol_and_port_of_a_listener_are_refused(world: World)
     await world.until(lb, when=lambda d: any(c["reason"] == "Refused" for c in d["status"]["conditions"]))
     assert world.document(lb)["spec"]["listeners"][0]["port"] == 80
     assert world.status(lb)["provisioningStatus"] == "provisioned"
+
+
+async def test_inv_263_inv_274_inv_275_inv_276_inv_278_edits_change_the_parts_in_place(world: World) -> None:
+    """GIVEN a load balancer WHEN members, timeout and thresholds change and a check goes THEN the same objects say so."""
+    home = await world.home()
+    lb = await balancer(world, home)
+    await world.until(lb, "provisioned")
+    project, name = await world.cloud_project(home.identity), f"lb-{lb.id}"
+
+    async def parts(noun: str) -> dict[str, Any]:
+        rows = await world.cloud.octavia(noun, project_id=project)
+        return {row["name"]: row for row in rows if row["name"].startswith(name)}
+
+    before = {noun: await parts(noun) for noun in ("listeners", "pools", "healthmonitors")}
+    await world.mark(lb)
+    check = {"intervalSeconds": 20, "timeoutSeconds": 9, "unhealthyThreshold": 4}
+    pool = {"members": [{"address": "192.168.10.201", "port": 8081}], "healthCheck": check}
+    web, dns = {**LISTENERS[0], "idleTimeoutSeconds": 90, "pool": pool}, {**LISTENERS[1], "pool": {}}
+    await world.edit(lb, listeners=[web, dns])
+    await world.until(lb, "provisioned")
+    assert await world.writes(lb) == [
+        "listener.update",
+        "member.batch",
+        "healthmonitor.update",
+        "healthmonitor.delete",
+    ]
+    listener = (await parts("listeners"))[f"{name}-web-listener"]
+    assert listener["id"] == before["listeners"][f"{name}-web-listener"]["id"]
+    assert (listener["timeout_client_data"], listener["timeout_member_data"]) == (90000, 90000)
+    [monitor] = (await parts("healthmonitors")).values()
+    assert monitor["id"] == before["healthmonitors"][f"{name}-web-monitor"]["id"]
+    assert (monitor["delay"], monitor["timeout"], monitor["max_retries_down"]) == (20, 9, 4)
+    pools = await parts("pools")
+    assert {n: p["id"] for n, p in pools.items()} == {n: p["id"] for n, p in before["pools"].items()}
+    members = await world.cloud.members(pools[f"{name}-web-pool"]["id"])
+    assert [(m["address"], m["protocol_port"]) for m in members] == [("192.168.10.201", 8081)]
+    await world.mark(lb)
+    await world.quiet_pass(lb)
+    assert await world.writes(lb) == []
+
+
+async def test_inv_277_ref_059_listeners_come_go_and_change_their_names(world: World) -> None:
+    """GIVEN two listeners WHEN one goes and the other gets another name THEN the old ones go first, and nothing of them stays."""
+    home = await world.home()
+    lb = await balancer(world, home)
+    await world.until(lb, "provisioned")
+    await world.mark(lb)
+    await world.edit(lb, listeners=[{**LISTENERS[0], "name": "www"}])
+    await world.until(lb, "provisioned", within=900)
+    assert await world.writes(lb) == [
+        *["listener.delete"] * 2,
+        *("pool.create", "listener.create", "member.batch", "healthmonitor.create"),
+        *["pool.delete"] * 2,
+    ]
+    project, name = await world.cloud_project(home.identity), f"lb-{lb.id}"
+    for noun, part in (("listeners", "listener"), ("pools", "pool"), ("healthmonitors", "monitor")):
+        rows = await world.cloud.octavia(noun, project_id=project)
+        assert [r["name"] for r in rows if r["name"].startswith(name)] == [f"{name}-www-{part}"]
+
+
+async def test_oc_10_an_edit_that_the_provider_refuses_is_asked_for_once(world: World) -> None:
+    """GIVEN an OVN region WHEN allowed ranges are edited in THEN one refused update parks, and taking them back heals."""
+    home = await world.home()
+    lb = await balancer(world, home, listeners=LISTENERS[:1])
+    await world.until(lb, "provisioned")
+    await world.mark(lb)
+    edited = await world.edit(lb, listeners=[{**LISTENERS[0], "allowedCIDRs": ["10.0.0.0/8"]}])
+    await world.until(edited, "error", when=lambda d: d["status"].get("code") == "NOT_OFFERED", within=600)
+    for _ in range(2):
+        await world.quiet_pass(lb)
+    assert await world.writes(lb) == ["listener.update not_supported"]
+    await world.edit(edited, listeners=LISTENERS[:1])
+    await world.until(lb, "provisioned")
