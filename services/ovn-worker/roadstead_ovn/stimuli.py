@@ -73,6 +73,8 @@ class Stimuli:
                 if wake.ids is None:
                     log.info("all load balancers are due", source=wake.source.value)
                     await self._patiently(partial(self._store.wake_all, wake.source.value, self._spread))
+                    # The database may have come back with rows of load balancers that nobody works on any more.
+                    await self._patiently(partial(self._store.hasten, DUTY))
                 else:
                     await self._patiently(partial(self._store.wake, wake.ids, wake.source.value))
             self._runner.nudge()

@@ -132,6 +132,7 @@ async def remove_vip_ports(network: Network, tree: Json) -> int:
 
 
 def _is_ours(name: str, load_balancer_id: str, number: int) -> bool:
-    if number == 0:
-        return name.startswith(VIP_PREFIX)
-    return name == vip_port_name(load_balancer_id, number) or name.startswith(f"{VIP_PREFIX}additional-")
+    # Only a whole name tells: a user may call a port of his own `ovn-lb-vip-...` too.
+    if name == vip_port_name(load_balancer_id, number):
+        return True
+    return number > 0 and name.startswith(f"{VIP_PREFIX}additional-") and name.endswith(load_balancer_id)
