@@ -7,6 +7,7 @@ import asyncpg
 from roadstead.store.api import Lease
 from roadstead.store.migrate import drop_schema, migrate
 from roadstead.store.postgres import PostgresStore
+from roadstead.testing.due_rows import due_rows
 
 from .figures import Figure, hammer, of_times, percentile
 from .ground import Ground
@@ -15,20 +16,10 @@ GROUP = "queue with 100 000 due rows"
 SCHEMA = "bench_claims"
 ROWS, BURST, OTHERS = 100_000, 90_000, 1000
 BATCH, IN_FLIGHT = 16, 128
-COLUMNS = "kind, id, region, project, identity, gone, due_at, wake_seq, lease_epoch, cause"
-FILL = (
-    f"INSERT INTO {SCHEMA}.work ({COLUMNS}) SELECT 'server', lpad(n::text, 36, '0'), $1, 'p',"
-    f" CASE WHEN n <= {BURST} THEN 'm-burst' ELSE 'i' || n % {OTHERS} END, false,"
-    f" now() - (CASE WHEN n <= {BURST} THEN 60 ELSE 1 END) * interval '1 s', 1, 0, '{{}}'"
-    f" FROM generate_series(1, {ROWS}) n"
-)
-# A claim brings its resource: one is written for each row of work, as wide as a new one is.
-RESOURCES = (
-    f"INSERT INTO {SCHEMA}.resource (kind, id, region, project, identity, metadata, spec, generation, incarnation, epoch, sequence,"
-    " born_epoch, born_sequence, deleting, cascade, warnings, refusal, status, resource_version, consumers, \"references\","
-    " record_version, intents, failures, ever_provisioned, paused)"
-    f" SELECT kind, id, region, project, identity, '{{}}', '{{}}', 1, 1, 1, 1, 1, 1, false, false, '[]', '[]', '{{}}', 1, '[]', '{{}}',"
-    f" 0, '[]', 0, false, false FROM {SCHEMA}.work"
+FILL = due_rows(
+    SCHEMA,
+    f"SELECT lpad(n::text, 36, '0') AS id, 'r' AS region, CASE WHEN n <= {BURST} THEN 'm-burst' ELSE 'i' || n % {OTHERS} END"
+    f" AS identity, CASE WHEN n <= {BURST} THEN 60 ELSE 1 END AS age FROM generate_series(1, {ROWS}) n",
 )
 ENDED = (
     f"UPDATE {SCHEMA}.work SET due_at = NULL, lease_owner = NULL, lease_until = NULL"
@@ -44,8 +35,8 @@ async def measure(g: Ground, scale: float) -> list[Figure]:
     await store.open()
     connection = await asyncpg.connect(url)
     try:
-        await connection.execute(FILL, g.region)
-        await connection.execute(RESOURCES)
+        for statement in FILL:
+            await connection.execute(statement)
         await connection.execute(f"ANALYZE {SCHEMA}.work")
         await connection.execute(f"ANALYZE {SCHEMA}.resource")
         claims, found = int(600 * scale), 0

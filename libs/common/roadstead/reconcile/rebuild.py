@@ -111,7 +111,7 @@ def wish_of(row: Row) -> Wish | None:
     at, follows = (row.epoch, row.sequence), row.next_spec
     if not row.deleting:
         return Wish(row.key, ((at, _body(row.metadata, row.spec)),))
-    then = ()
+    then: tuple[tuple[tuple[int, int], bytes], ...] = ()
     if follows is not None:
         epoch, sequence = follows["position"]
         then = (((int(epoch), int(sequence)), _body(follows["metadata"], follows["spec"])),)

@@ -21,6 +21,7 @@ from roadstead.store.api import Change, HistoryEntry, Lease, Outgoing, Row
 from roadstead.store.migrate import drop_schema, migrate
 from roadstead.store.postgres import PostgresStore
 from roadstead.subjects import Key
+from roadstead.testing.due_rows import due_rows
 from roadstead.testing.servers import PostgresServer
 
 SCHEMA = "bench"
@@ -123,13 +124,13 @@ async def bench_changes(url: str, store: PostgresStore) -> None:
 
 async def bench_claims(url: str, store: PostgresStore) -> None:
     connection = await asyncpg.connect(url)
-    await connection.execute(f"DELETE FROM {SCHEMA}.work")
-    columns = "kind, id, region, project, identity, gone, due_at, wake_seq, lease_epoch, cause"
-    await connection.execute(
-        f"INSERT INTO {SCHEMA}.work ({columns}) SELECT 'server', lpad(n::text, 36, '0'), '{REGION}', 'p',"
-        f" CASE WHEN n < {BURST} THEN 'm-burst' ELSE 'i' || n % 1000 END, false,"
-        f" now() - (CASE WHEN n < {BURST} THEN 60 ELSE 1 END) * interval '1 s', 1, 0, '{{}}' FROM generate_series(1, {ROWS}) n"
+    await connection.execute(f"TRUNCATE {SCHEMA}.resource, {SCHEMA}.work")
+    select = (
+        f"SELECT lpad(n::text, 36, '0') AS id, '{REGION}' AS region, CASE WHEN n < {BURST} THEN 'm-burst' ELSE 'i' || n % 1000 END"
+        f" AS identity, CASE WHEN n < {BURST} THEN 60 ELSE 1 END AS age FROM generate_series(1, {ROWS}) n"
     )
+    for statement in due_rows(SCHEMA, select):
+        await connection.execute(statement)
     if "analyze" in sys.argv:
         await connection.execute(f"ANALYZE {SCHEMA}.work")
     took, found = [], 0

@@ -67,7 +67,7 @@ def contract_database(postgres_server: PostgresServer, database_template: str) -
 
 async def empty(url: str) -> None:
     connection = await asyncpg.connect(url, timeout=10)
-    tables = ("resource", "work", "outbox", "history", "document")
+    tables = ("work", "resource", "outbox", "history", "document")
     await connection.execute("; ".join(f"DELETE FROM {SCHEMA}.{table}" for table in tables))
     await connection.close()
 
@@ -152,3 +152,11 @@ async def postgres(database_url: str) -> AsyncIterator[PostgresStore]:
     await store.open()
     yield store
     await store.close()
+
+
+@pytest.fixture
+async def foreign(database_url: str) -> AsyncIterator[Any]:
+    """Somebody else's connection to the same database."""
+    connection = await asyncpg.connect(database_url, timeout=10)
+    yield connection
+    await connection.close(timeout=5)

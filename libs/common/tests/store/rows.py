@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from roadstead.store.api import Change, HistoryEntry, Outgoing, Row, RowRule, Store, Work
+from roadstead.store.api import Change, HistoryEntry, Outgoing, Query, Row, RowRule, Store, Work
 from roadstead.subjects import Key
 
 REGION = "00000000-0000-4000-8000-000000000001"
@@ -67,3 +67,8 @@ async def existing(store: Store, of: Key) -> Row:
     row = await store.get(of.kind, of.id)
     assert row is not None
     return row
+
+
+async def listed(store: Store, **filters: Any) -> list[int]:
+    """Numbers of the keys that a list of servers finds, in its order."""
+    return [int(r.key.id[-4:], 16) for r in await store.list(Query("server", **filters))]

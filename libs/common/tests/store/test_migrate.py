@@ -201,7 +201,8 @@ async def test_a_filled_database_of_the_first_revision_is_brought_to_the_newest(
     await admin.execute(f"INSERT INTO {SCHEMA}.resource ({', '.join(columns)}) VALUES ({row})")
     await admin.execute(
         f"INSERT INTO {SCHEMA}.work (kind, id, region, project, identity, gone, wake_seq, lease_epoch, cause)"
-        f" VALUES ('server', '{key(1).id}', 'x', 'x', 'x', false, 0, 0, '{{}}')"
+        f" VALUES ('server', '{key(1).id}', 'x', 'x', 'x', false, 0, 0, '{{}}'),"
+        " ('server', 'of nothing', 'x', 'x', 'x', false, 0, 0, '{}')"
     )
     await admin.execute(
         f"INSERT INTO {SCHEMA}.outbox (subject, payload, headers, message_id)"
@@ -216,6 +217,7 @@ async def test_a_filled_database_of_the_first_revision_is_brought_to_the_newest(
     await store.open()
     kept = await existing(store, key(1))
     assert (kept.spec, kept.consumers, kept.untold_since) == ({"size": 7}, ("volumes.g/1",), None)
+    assert await admin.fetchval(f"SELECT count(*) FROM {SCHEMA}.work") == 1, "work of no resource is gone"
     taken = await store.outbox_take(2000, 5)
     assert [i.outgoing.message_id for i in taken] == [f"m{n}" for n in range(1, 2001)]
     since = await store.document("history.status")

@@ -2,9 +2,8 @@
 
 import asyncio
 import random
-import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,22 +16,13 @@ from roadstead.store.api import Change, HistoryEntry, Outgoing, Row, RowRule, St
 from roadstead.store.migrate import migrate
 from roadstead.store.postgres import PostgresStore
 from roadstead.store.postgres import session as session_module
-from roadstead.store.postgres.session import PLANNER, Link
-from roadstead.store.postgres.statements import Statements
+from roadstead.store.postgres.session import Link
 from roadstead.testing.servers import PostgresServer
 
 from .conftest import SCHEMA
 from .rows import add_due, alter, alter_work, blank, existing, key, put
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-async def foreign(database_url: str) -> AsyncIterator[Any]:
-    """Somebody else's connection to the same database."""
-    connection = await asyncpg.connect(database_url, timeout=10)
-    yield connection
-    await connection.close(timeout=5)
 
 
 def add(item: int) -> RowRule:
@@ -220,57 +210,23 @@ async def test_only_changed_columns_are_written(
     assert arguments[4:] == ({"a": 1},)
 
 
-# ---- plans
+# ---- what cannot be
 
 
-@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
-@pytest.mark.parametrize("analyzed", [True, False])
-async def test_claims_read_no_table_from_end_to_end(
-    postgres: PostgresStore, foreign: Any, mode: str, analyzed: bool
+async def test_neither_work_nor_its_resource_stands_without_the_other(
+    postgres: PostgresStore, foreign: Any
 ) -> None:
-    """20 000 due rows, nine of ten of one identity: the plan reads a few hundred pages, whatever is known of the table."""
-    await foreign.execute(
-        f"INSERT INTO {SCHEMA}.work (kind, id, region, project, identity, gone, due_at, wake_seq, lease_epoch, cause)"
-        " SELECT 'server', n, 'r', 'p', CASE WHEN n % 10 > 0 THEN 'm' ELSE 'i' || n % 500 END, false, now(), 0, 0, '{}'"
-        " FROM generate_series(1, 20000) n"
+    """Nobody could read what such a row is for: it would be claimed for ever."""
+    await postgres.change(key(1), put(blank(key(1))))
+    lone = (
+        f"INSERT INTO {SCHEMA}.work (kind, id, region, project, identity, gone, wake_seq, lease_epoch, cause)"
+        " VALUES ('server', 'lone', 'r', 'p', 'i', false, 0, 0, '{}')"
     )
-    if analyzed:
-        await foreign.execute(f"ANALYZE {SCHEMA}.work")
-    for name, value in {**PLANNER, "plan_cache_mode": mode}.items():
-        await foreign.execute(f"SET {name} = {value}")
-    types = "timestamptz, text, bigint, bigint, text, float8"
-    await foreign.execute(f"PREPARE claim ({types}) AS {Statements(SCHEMA).claim}")
-    plan = await foreign.fetch("EXPLAIN (ANALYZE, FORMAT TEXT) EXECUTE claim (NULL, 'me', 16, 4, '', 20)")
-    text = "\n".join(r[0] for r in plan)
-    assert "Seq Scan on work" not in text
-    assert "Update on work" in text
-    assert await foreign.fetchval(f"SELECT count(*) FROM {SCHEMA}.work WHERE lease_owner = 'me'") == 16
-
-
-@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
-async def test_a_relay_reads_what_it_takes_and_not_the_whole_outbox(
-    postgres: PostgresStore, foreign: Any, mode: str
-) -> None:
-    """20 000 messages of 500 subjects wait, and the first of half of the subjects are in another relay's hands."""
-    await foreign.execute(
-        f"INSERT INTO {SCHEMA}.outbox (subject, payload, headers, message_id, hidden_until)"
-        " SELECT 's' || n % 500, 'x', '{}', 'm' || n, CASE WHEN n < 500 AND n % 2 = 0 THEN now() + interval '1 h' END"
-        " FROM generate_series(1, 20000) n"
-    )
-    for name, value in {**PLANNER, "plan_cache_mode": mode}.items():
-        await foreign.execute(f"SET {name} = {value}")
-    await foreign.execute(f"PREPARE take (timestamptz, bigint, float8) AS {Statements(SCHEMA).outbox_take}")
-    plan = await foreign.fetch("EXPLAIN (ANALYZE, FORMAT TEXT) EXECUTE take (NULL, 64, 15)")
-    text = "\n".join(r[0] for r in plan)
-    assert "Seq Scan on outbox" not in text
-    assert text.count("using outbox_subject") == 2
-    most = max(
-        float(rows) * int(loops) for rows, loops in re.findall(r"actual.*rows=([\d.]+) loops=(\d+)", text)
-    )
-    assert most < 1000
-    hidden = await foreign.fetch(f"SELECT subject FROM {SCHEMA}.outbox WHERE hidden_until IS NOT NULL")
-    assert len(hidden) == 249 + 64
-    assert len({r["subject"] for r in hidden if int(r["subject"][1:]) % 2}) == 64
+    with pytest.raises(asyncpg.ForeignKeyViolationError):
+        await foreign.execute(lone)
+    with pytest.raises(asyncpg.ForeignKeyViolationError):
+        await foreign.execute(f"DELETE FROM {SCHEMA}.resource")
+    assert (await existing(postgres, key(1))).spec == {"size": 1}
 
 
 # ---- time

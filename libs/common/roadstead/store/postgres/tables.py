@@ -10,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ForeignKeyConstraint,
     Identity,
     Index,
     Integer,
@@ -48,8 +49,7 @@ def _flag(name: str) -> Column[bool]:
 def tables_of(schema: str | None) -> MetaData:
     """All tables in that schema (None: unqualified)."""
     made = MetaData(schema=schema)
-    _resource(made)
-    _work(made)
+    _work(made, _resource(made))
     Table(
         "outbox",
         made,
@@ -84,8 +84,8 @@ def tables_of(schema: str | None) -> MetaData:
     return made
 
 
-def _resource(made: MetaData) -> None:
-    Table(
+def _resource(made: MetaData) -> Table:
+    return Table(
         "resource",
         made,
         _text("kind"),
@@ -133,7 +133,7 @@ def _resource(made: MetaData) -> None:
     )
 
 
-def _work(made: MetaData) -> None:
+def _work(made: MetaData, resource: Table) -> None:
     Table(
         "work",
         made,
@@ -150,6 +150,9 @@ def _work(made: MetaData) -> None:
         _number("lease_epoch"),
         _json("cause"),
         PrimaryKeyConstraint("kind", "id"),
+        ForeignKeyConstraint(
+            ["kind", "id"], [resource.c.kind, resource.c.id], name="work_resource"
+        ),  # a claim reads both
         Index("work_fair", "identity", "due_at", postgresql_where=text("due_at IS NOT NULL")),
         Index("work_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
         Index("work_leased", "lease_until", postgresql_where=text("lease_until IS NOT NULL")),
