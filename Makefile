@@ -13,12 +13,15 @@ setup:  ## make .venv (once; then a check of well under a second)
 lock:   ## resolve anew and write requirements.lock (UPGRADE=1: newest versions)
 	@scripts/lock.sh
 
-.PHONY: run run-octavia down
+.PHONY: run run-octavia run-ovn down
 run: setup ## the whole stack on this machine, with examples/quickstart.yaml applied
 	@$(BIN)/roadstead up --quickstart
 
 run-octavia: setup ## the same with the Octavia API in place of the simulated one
 	@$(BIN)/roadstead up --quickstart --octavia
+
+run-ovn: setup ## the same with a real OVN and its worker behind that API (deploy/ovn/ovn install, once, as root)
+	@$(BIN)/roadstead up --quickstart --ovn
 
 down: ## end what `make run` started in the background
 	@$(BIN)/roadstead down

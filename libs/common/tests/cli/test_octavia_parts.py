@@ -12,7 +12,7 @@ import pytest
 from roadstead.cli.failures import UserError
 from roadstead.cli.stack.build import Blueprint
 from roadstead.cli.stack.home import Home
-from roadstead.cli.stack.octavia import settle_user
+from roadstead.cli.stack.octavia import Octavia, settle_user
 from roadstead.cli.stack.parts import Child
 from roadstead.cloud.port import Verdict
 from roadstead.cloud.sending import NotSent, RawAnswer
@@ -24,14 +24,14 @@ async def nothing() -> None:
     """In place of migrations."""
 
 
-def blueprint(tmp_path: Path, *, octavia: bool) -> Blueprint:
+def blueprint(tmp_path: Path, *, octavia: Octavia | None) -> Blueprint:
     home = Home(tmp_path / "run")
     home.make()
     return Blueprint(home, "simulator", octavia=octavia)
 
 
 def test_the_api_starts_after_the_cloud_in_which_its_user_is_made(tmp_path: Path) -> None:
-    plan = blueprint(tmp_path, octavia=True)
+    plan = blueprint(tmp_path, octavia=Octavia.NOOP)
     ground, cloud, upper = plan.stages(nothing)
     assert [part.name for part in ground.parts] == ["nats", "postgres"]
     assert [part.name for part in cloud.parts] == ["simulator"]
@@ -47,8 +47,29 @@ def test_the_api_starts_after_the_cloud_in_which_its_user_is_made(tmp_path: Path
     assert f"load-balancer={api.address}" in simulator.command
 
 
+def test_with_ovn_the_worker_is_the_provider_and_the_cloud_writes_to_its_database(tmp_path: Path) -> None:
+    plan = blueprint(tmp_path, octavia=Octavia.OVN)
+    ground, cloud, upper = plan.stages(nothing)
+    assert [part.name for part in ground.parts] == ["nats", "postgres", "ovn"]
+    assert [part.name for part in upper.parts][-2:] == ["octavia-api", "ovn-worker"]
+    assert {"octavia", "roadstead_ovn"} <= set(plan.schemas)
+    northbound = f"unix:{plan.home.ovn}/run/nb.sock"
+    simulator, worker = cloud.parts[0], upper.parts[-1]
+    assert isinstance(simulator, Child)
+    assert isinstance(worker, Child)
+    assert simulator.command[simulator.command.index("--northbound") + 1] == northbound
+    assert worker.environment["ROADSTEAD_OVN_NB_CONNECTION"] == northbound
+
+
+def test_a_folder_too_deep_for_ovns_sockets_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    with pytest.raises(UserError, match="too long a path for OVN's sockets: set ROADSTEAD_HOME"):
+        blueprint(deep, octavia=Octavia.OVN)
+
+
 def test_a_stack_without_it_has_no_part_of_it(tmp_path: Path) -> None:
-    plan = blueprint(tmp_path, octavia=False)
+    plan = blueprint(tmp_path, octavia=None)
     names = [part.name for stage in plan.stages(nothing) for part in stage.parts]
     assert not [name for name in names if name.startswith("octavia")]
     assert "octavia" not in plan.schemas
@@ -78,7 +99,7 @@ async def test_a_cloud_that_refuses_or_is_silent_is_one_line_with_the_remedy() -
 
 
 async def test_the_user_is_made_once_and_gets_the_password_of_the_file(tmp_path: Path) -> None:
-    plan = blueprint(tmp_path, octavia=True)
+    plan = blueprint(tmp_path, octavia=Octavia.NOOP)
     assert plan.octavia is not None
     front = Front(Cloud(), "127.0.0.1", 0)
     front.start()

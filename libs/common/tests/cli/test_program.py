@@ -101,6 +101,7 @@ def test_every_option_is_explained(path: tuple[str, ...], command: Any) -> None:
         (["id", "server", "nope", "web"], "nope is no UUID"),
         (["up", "--bare", "--quickstart"], "leave one of both out"),
         (["up", "--bare", "--octavia"], "leave one of both out"),
+        (["up", "--bare", "--ovn"], "leave one of both out"),
         (["up", "--octavia", "--cloud", "real"], "--octavia goes with the simulated cloud"),
         (["migrate"], "names no database"),
         (["--context", "none", "get", "server"], "there is no context none"),

@@ -17,6 +17,7 @@ from roadstead.cli.failures import BUSY, UserError
 from roadstead.cli.output import Form, FormOption, emit, say, show_table
 from roadstead.cli.stack.claim import Busy, Claim, claimed, holder, take
 from roadstead.cli.stack.home import SIMULATOR, Home, find_home
+from roadstead.cli.stack.octavia import Octavia
 from roadstead.cli.stack.parts import last_line, readiness
 from roadstead.cli.stack.state import (
     PartState,
@@ -62,6 +63,10 @@ def up(
             help="With the Octavia API and its noop provider, which the simulated cloud's catalog then names.",
         ),
     ] = False,
+    ovn: Annotated[
+        bool,
+        typer.Option("--ovn", help="The same with OVN and its worker as the provider; implies --octavia."),
+    ] = False,
 ) -> None:
     """Start the local stack: broker, database, every service, and a simulated cloud.
 
@@ -69,9 +74,10 @@ def up(
     """
     if bare and quickstart:
         raise UserError("--bare starts no service that could make the quickstart; leave one of both out", 2)
-    if bare and octavia:
+    provider = Octavia.OVN if ovn else Octavia.NOOP if octavia else None
+    if bare and provider:
         raise UserError("--bare starts no service, so no Octavia API either; leave one of both out", 2)
-    if octavia and cloud != SIMULATOR:
+    if provider and cloud != SIMULATOR:
         raise UserError(
             f"--octavia goes with the simulated cloud; for {cloud} see deploy/octavia/README.md", 2
         )
@@ -82,16 +88,16 @@ def up(
             # It holds no claim: its folder's lock file was taken away under it.
             raise UserError(f"process {state.pid} runs a stack here: `roadstead down` ends it", BUSY)
         if not detach:
-            _attached(home, cloud, bare, quickstart, octavia)
+            _attached(home, cloud, bare, quickstart, provider)
             return
-        _detached(home, cloud, bare, octavia, claim)
+        _detached(home, cloud, bare, provider, claim)
     if quickstart:
         from roadstead.cli.stack.quickstart import run_quickstart
 
         asyncio.run(run_quickstart(home, cloud))
 
 
-def _attached(home: Home, cloud: str, bare: bool, quickstart: bool, octavia: bool) -> None:
+def _attached(home: Home, cloud: str, bare: bool, quickstart: bool, octavia: Octavia | None) -> None:
     from roadstead.cli.stack.run import serve
 
     after = None
@@ -108,11 +114,12 @@ def said(sort: str, text: str) -> None:
     sys.stdout.flush()
 
 
-def _detached(home: Home, cloud: str, bare: bool, octavia: bool, claim: Claim) -> None:
+def _detached(home: Home, cloud: str, bare: bool, octavia: Octavia | None, claim: Claim) -> None:
     """Start it as a process of its own that takes the claim over; returns when it is ready."""
     log = home.log("stack")
     command = [sys.executable, "-m", "roadstead.cli", "up", "--cloud", cloud]
-    command += [word for word, given in (("--bare", bare), ("--octavia", octavia)) if given]
+    words = {"--bare": bare, "--octavia": octavia is Octavia.NOOP, "--ovn": octavia is Octavia.OVN}
+    command += [word for word, given in words.items() if given]
     with log.open("wb") as output:
         child = subprocess.Popen(
             command,
@@ -204,12 +211,16 @@ def _end_rest(home: Home) -> list[str]:
             raise UserError(f"process {state.pid} does not end; see {home.log('stack')}")
         ended.append("the stack")
     ended += end_processes(state.parts, 20.0)
+    if home.ovn.is_dir():
+        from roadstead.cli.stack.ovn import OvnPart
+
+        OvnPart(home.ovn).ask_to_end()  # its daemons are nobody's children
     home.state.unlink(missing_ok=True)
     return ended
 
 
 def _wipe(home: Home) -> None:
-    for path in (home.nats, home.postgres, home.simulator, home.logs):
+    for path in (home.nats, home.postgres, home.simulator, home.ovn, home.logs):
         shutil.rmtree(path, ignore_errors=True)
     for file in (home.context, home.ports, home.seal_keys, home.region(SIMULATOR)):
         file.unlink(missing_ok=True)

@@ -15,8 +15,9 @@ from pathlib import Path
 from roadstead.cli.context import Context
 from roadstead.cli.failures import UserError
 from roadstead.cli.stack.home import SIMULATOR, Home
-from roadstead.cli.stack.octavia import API, API_PORT, MODULE, OctaviaParts
-from roadstead.cli.stack.parts import Child, ServerPart
+from roadstead.cli.stack.octavia import API, API_PORT, MODULE, Octavia, OctaviaParts
+from roadstead.cli.stack.ovn import OvnParts
+from roadstead.cli.stack.parts import Child, Part, ServerPart
 from roadstead.cli.stack.supervisor import Stage
 from roadstead.seal import keys_from_file
 from roadstead.testing.server_process import free_port
@@ -100,9 +101,11 @@ def _is_free(port: int) -> bool:
 
 
 class Blueprint:
-    """The parts and how they hang together.  cloud: `simulator` or a name of clouds.yaml; octavia: with the Octavia API."""
+    """The parts and how they hang together.  cloud: `simulator` or a name of clouds.yaml; octavia: with the Octavia API, and which provider."""
 
-    def __init__(self, home: Home, cloud: str, only: Sequence[str] = (), *, octavia: bool = False) -> None:
+    def __init__(
+        self, home: Home, cloud: str, only: Sequence[str] = (), *, octavia: Octavia | None = None
+    ) -> None:
         self.home = home
         self.cloud = cloud
         self._ports = Ports(home.ports)
@@ -114,7 +117,7 @@ class Blueprint:
         self.services = {name: modules[name] for name in (only or modules)}
         self.schemas = list(modules)
         self.simulator_port = self._ports.take(SIMULATOR) if cloud == SIMULATOR else 0
-        self.octavia = self._octavia() if octavia else None
+        self.octavia = self._octavia(octavia) if octavia else None
         if self.octavia is not None:
             self.schemas += self.octavia.schemas
         keys_from_file(home.seal_keys, create=True)
@@ -141,12 +144,13 @@ class Blueprint:
 
         With the Octavia API the cloud comes before it, because its user is made there.
         """
-        ground = [ServerPart("nats", self.nats), ServerPart("postgres", self.postgres)]
+        ground: list[Part] = [ServerPart("nats", self.nats), ServerPart("postgres", self.postgres)]
         if bare:
             return [Stage(ground, migrate, "schemas")]
         upper = [self._service(name, module) for name, module in self.services.items()]
         if self.octavia is not None:
             octavia = self.octavia
+            ground += octavia.ground
             upper += octavia.children(free_port, self._environment)
             cloud = Stage([self._simulator()], lambda: octavia.prepare(self.clouds_yaml), "octavia user")
             return [Stage(ground, migrate, "schemas"), cloud, Stage(upper)]
@@ -154,7 +158,7 @@ class Blueprint:
             upper.insert(0, self._simulator())
         return [Stage(ground, migrate, "schemas"), Stage(upper)]
 
-    def _octavia(self) -> OctaviaParts:
+    def _octavia(self, provider: Octavia) -> OctaviaParts:
         if self.cloud != SIMULATOR:
             raise UserError(
                 "the Octavia API goes with the simulated cloud here; for a real one see deploy/octavia/README.md",
@@ -165,7 +169,8 @@ class Blueprint:
                 "the Octavia API is not installed: run `make setup`, or install roadstead-octavia-api"
             )
         auth_url = f"http://127.0.0.1:{self.simulator_port}/identity/v3"
-        return OctaviaParts(self.home, self._ports.take(API, API_PORT), auth_url)
+        kind = OvnParts if provider is Octavia.OVN else OctaviaParts
+        return kind(self.home, self._ports.take(API, API_PORT), auth_url)
 
     def _service(self, name: str, module: str) -> Child:
         health = free_port()
@@ -189,8 +194,7 @@ class Blueprint:
     def _simulator(self) -> Child:
         port = self.simulator_port
         command = [sys.executable, "-m", "roadstead.cli.stack.simulator", "--port", str(port)]
-        for kind, url in (self.octavia.endpoints if self.octavia is not None else {}).items():
-            command += ["--endpoint", f"{kind}={url}"]
+        command += self.octavia.simulator_arguments if self.octavia is not None else []
         return Child(
             SIMULATOR,
             [*command, "--state", str(self.home.saved_cloud), "--clouds", str(self.clouds_yaml)],

@@ -42,6 +42,11 @@ class Home:
         return self.path / "seal.keys"
 
     @property
+    def ovn(self) -> Path:
+        """OVN's databases, sockets and logs."""
+        return self.path / "ovn"
+
+    @property
     def octavia_password(self) -> Path:
         """Of the Octavia API's user in the simulated cloud; for the owner alone."""
         return self.path / SIMULATOR / "octavia.password"

@@ -5,7 +5,8 @@ Every other service asks the catalog, so the region's load balancers go through 
 
 import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,17 @@ import orjson
 from roadstead.cli.failures import UserError
 from roadstead.cli.regions import administrator
 from roadstead.cli.stack.home import Home
-from roadstead.cli.stack.parts import Child
+from roadstead.cli.stack.parts import Child, Part
 from roadstead.cloud.administration import Administrator
 from roadstead.cloud.sending import NotSent, Unanswered
+
+
+class Octavia(StrEnum):
+    """Who carries out what the API is asked for."""
+
+    NOOP = "noop"
+    OVN = "ovn"
+
 
 API, NOOP = "octavia-api", "octavia-noop"
 API_PORT = 9876
@@ -24,13 +33,14 @@ SCHEMA = "octavia"
 MODULE = "roadstead_octavia"
 USER, PROJECT, ROLES = "octavia", "service", ("admin", "service")
 
+Health = Callable[[], int]
 Environment = Callable[[int], Mapping[str, str]]
 
 
 class OctaviaParts:
     """The API and its provider.  environment: settings of every service, by health port; auth_url: the simulated Keystone's."""
 
-    schemas = (SCHEMA,)
+    schemas: tuple[str, ...] = (SCHEMA,)
 
     def __init__(self, home: Home, port: int, auth_url: str) -> None:
         self.home = home
@@ -42,12 +52,17 @@ class OctaviaParts:
         return f"http://127.0.0.1:{self.port}"
 
     @property
-    def endpoints(self) -> dict[str, str]:
-        """What the cloud's catalog is to say, by type of service."""
-        return {"load-balancer": self.url}
+    def ground(self) -> Sequence[Part]:
+        """What is to run before anything else."""
+        return ()
 
-    def children(self, health: Callable[[], int], environment: Environment) -> list[Child]:
-        """API and provider, not started."""
+    @property
+    def simulator_arguments(self) -> list[str]:
+        """What the simulated cloud is told: that its catalog names the API."""
+        return ["--endpoint", f"load-balancer={self.url}"]
+
+    def children(self, health: Health, environment: Environment) -> list[Child]:
+        """API and provider, not started.  health: gives a free port."""
         port = health()
         api = Child(
             API,
@@ -57,9 +72,9 @@ class OctaviaParts:
             health=port,
             address=self.url,
         )
-        return [api, *self.providers(environment)]
+        return [api, *self.providers(health, environment)]
 
-    def providers(self, environment: Environment) -> list[Child]:
+    def providers(self, health: Health, environment: Environment) -> list[Child]:
         """The noop provider: what is asked for becomes ACTIVE, and VIP ports are the simulated network's, made by the API."""
         return [
             Child(

@@ -10,6 +10,8 @@ from roadstead.cli.context import Context, write_context
 from roadstead.cli.failures import UserError, words_of
 from roadstead.cli.stack.build import Blueprint, simulator_region
 from roadstead.cli.stack.home import SIMULATOR, Home
+from roadstead.cli.stack.octavia import Octavia
+from roadstead.cli.stack.ovn import OvnPart
 from roadstead.cli.stack.parts import started_at
 from roadstead.cli.stack.state import StackState, end_processes, read_state
 from roadstead.cli.stack.supervisor import Supervisor
@@ -23,7 +25,7 @@ Say = Callable[[str, str], None]
 After = Callable[[Context, Blueprint], Awaitable[None]]
 
 
-def prepare(home: Home, cloud: str, say: Say, *, octavia: bool = False) -> Blueprint:
+def prepare(home: Home, cloud: str, say: Say, *, octavia: Octavia | None = None) -> Blueprint:
     """Keys and ports; what an earlier, killed run left behind is ended.  The caller holds the folder's claim."""
     left = read_state(home.state)
     ended = end_processes(left.parts, LEFTOVERS_END_WITHIN) if left is not None else []
@@ -37,6 +39,8 @@ def prepare(home: Home, cloud: str, say: Say, *, octavia: bool = False) -> Bluep
             load(home.saved_cloud)
         except ValueError as error:
             raise UserError(str(error)) from None
+    if home.ovn.is_dir():
+        OvnPart(home.ovn).ask_to_end()
     if ended:
         say("step", f"ended what a killed run had left: {', '.join(dict.fromkeys(ended))}")
     plan = Blueprint(home, cloud, octavia=octavia)
@@ -52,11 +56,11 @@ async def serve(
     after: After | None = None,
     *,
     bare: bool = False,
-    octavia: bool = False,
+    octavia: Octavia | None = None,
 ) -> None:
     """Start everything, keep it running until SIGINT or SIGTERM, end it in order.
 
-    bare: broker and database alone.  octavia: with the Octavia API.  after: runs once all is ready; its UserError is said and leaves the stack running.  UserError
+    bare: broker and database alone.  octavia: with the Octavia API and this provider.  after: runs once all is ready; its UserError is said and leaves the stack running.  UserError
     when a part cannot start.  The caller holds the folder's claim.
     """
     stop = asyncio.Event()

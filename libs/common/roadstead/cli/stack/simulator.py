@@ -20,6 +20,7 @@ from typing import Any
 from roadstead.testing import cloudsim
 from roadstead.testing.cloudsim import Cloud, SimSettings
 from roadstead.testing.cloudsim.http import Front
+from roadstead.testing.ovn_mirror import OvnMirror, OvsdbError, OvsdbRefused
 
 SAVE_EVERY = 1.0
 CALLS_KEPT = 5000
@@ -110,6 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
         type=_endpoint,
         help="a service of the catalog that is another program's",
     )
+    parser.add_argument("--northbound", help="Northbound database of OVN that the networks are written to")
     given = parser.parse_args(arguments)
     try:
         cloud = load(given.state)
@@ -123,6 +125,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     # What was saved may name programs of an earlier run.
     front.cloud.settings.endpoints = dict(given.endpoint)
+    if given.northbound:
+        try:
+            OvnMirror(given.northbound).follow(front.cloud)
+        except (OvsdbError, OvsdbRefused) as error:
+            print(f"OVN's database at {given.northbound} cannot be written: {error}", file=sys.stderr)
+            return 1
     # uvicorn hands a signal on when it has stopped; the default of SIGTERM would end the process before the last save.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     given.clouds.write_text(front.clouds_yaml())
