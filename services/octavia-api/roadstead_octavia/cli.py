@@ -36,7 +36,8 @@ def import_(
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, keep nothing.")] = False,
     settle: Annotated[
-        bool, typer.Option("--settle", help="What waits for an operation becomes ERROR instead of refusing.")
+        bool,
+        typer.Option("--settle", help="Providers are asked once more for what waits, instead of refusing."),
     ] = False,
     form: FormOption = Form.TABLE,
 ) -> None:
@@ -61,12 +62,17 @@ def import_(
     shown = {
         "rows": dict(outcome.rows),
         "notTakenOver": dict(outcome.notes.dropped),
+        "askedOnceMore": outcome.asked,
         "already": outcome.already,
     }
     if not emit(form, shown | {"dryRun": dry_run}):
         show_table(("TABLE", "ROWS"), [(table, str(count)) for table, count in outcome.rows.items()])
         for column, count in sorted(outcome.notes.dropped.items()):
             say(f"not taken over: {count} values of {column}, which the tables here have not")
+        if outcome.asked:
+            say(
+                f"{outcome.asked} load balancers had operations under way: their providers are asked when the API runs"
+            )
         say(_ending(outcome.already, dry_run))
 
 

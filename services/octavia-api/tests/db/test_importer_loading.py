@@ -3,18 +3,26 @@
 import asyncio
 import pickle
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import roadstead.cli.main as program
 from roadstead_octavia.db.importer import server
+from roadstead_octavia.db.importer.fitting import TABLES
 from roadstead_octavia.db.importer.loading import Outcome, load
 from roadstead_octavia.db.importer.problem import ImportRefused
+from roadstead_octavia.db.importer.unsettled import PATIENCE, operations
 from roadstead_octavia.db.port import Change, Insert
 from roadstead_octavia.db.postgres import PostgresDatabase
+from roadstead_octavia.db.refusals import now
 from roadstead_octavia.db.tables import LOOKUPS, NIL
+from roadstead_octavia.provider.reports import Enders, Reports
+from roadstead_octavia.provider.store import SqlOperations
+from roadstead_octavia.provider.watchdog import Watchdog
 
 from .samples import OPTIONS, pool
 
@@ -123,20 +131,92 @@ def test_what_does_not_fit_is_refused_in_words_and_nothing_is_written(
     assert run(dumped(tmp_path), database_url, monkeypatch) == 0
 
 
-def test_settling_makes_what_waits_an_error(
-    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = DUMP.replace("'SOURCE_IP_PORT','ACTIVE'", "'SOURCE_IP_PORT','PENDING_UPDATE'")
-    assert run(dumped(tmp_path, text), database_url, monkeypatch, "--settle") == 0
+UNDER_WAY = DUMP.replace("'SOURCE_IP_PORT','ACTIVE'", "'SOURCE_IP_PORT','PENDING_UPDATE'").replace(
+    "1,'ACTIVE','ONLINE',1.1)", "1,'PENDING_DELETE','ONLINE',1.1)"
+)
 
-    async def status() -> Any:
+
+async def waiting(database_url: str) -> tuple[Any, list[Any]]:
+    """The statuses of pool and monitor, and all operations."""
+    database = PostgresDatabase(database_url)
+    await database.open()
+    rows = [await database.row(t, {"id": i}) or {} for t, i in (("pool", "po1"), ("health_monitor", "hm1"))]
+    asked = await SqlOperations(database).recent(None, 10)
+    await database.close()
+    return [row["provisioning_status"] for row in rows if row], list(asked)
+
+
+def test_settling_asks_the_provider_once_more_for_all_that_waits(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = dumped(tmp_path, UNDER_WAY)
+    assert run(source, database_url, monkeypatch, "--settle") == 0
+    assert "1 load balancers had operations under way" in capsys.readouterr().out
+    statuses, (asked,) = asyncio.run(waiting(database_url))
+    assert statuses == ["PENDING_UPDATE", "PENDING_DELETE"]
+    assert (asked["provider"], asked["method"], asked["state"]) == ("ovn", "loadbalancer_update", "SENT")
+    assert {(t["id"], t["done"]) for t in asked["touched"]} == {("po1", "ACTIVE"), ("hm1", "DELETED")}
+    assert asked["revision"] == 1
+    assert asked["next_send_at"] == asked["created_at"]
+    assert asked["deadline"] - asked["created_at"] == PATIENCE
+
+
+@pytest.mark.parametrize(
+    ("outcome", "seconds", "left"),
+    [("success", 0.0, ["ACTIVE"]), (None, PATIENCE.total_seconds() + 1, ["ERROR", "ERROR"])],
+)
+def test_what_waited_ends_with_the_providers_report_or_at_the_deadline(
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    outcome: str | None,
+    seconds: float,
+    left: list[str],
+) -> None:
+    assert run(dumped(tmp_path, UNDER_WAY), database_url, monkeypatch, "--settle") == 0
+
+    async def end() -> int:
         database = PostgresDatabase(database_url)
         await database.open()
-        row = await database.row("pool", {"id": "po1"})
+        stored = SqlOperations(database)
+        enders = Enders(database, None, OPTIONS, operations=stored)  # type: ignore[arg-type]  # no port is removed
+        sent: list[Any] = []
+        bus: Any = SimpleNamespace(send=sent.append)
+        watchdog = Watchdog(stored, enders, bus, now=lambda: now() + timedelta(seconds=seconds))
+        assert await watchdog.once() == 1
+        if outcome is not None:
+            (sending,) = sent
+            message = {"operation": sending.operation["id"], "loadbalancer_id": "lb1", "outcome": outcome}
+            await Reports(database, stored, enders).result("ovn", message)
         await database.close()
-        return row and row["provisioning_status"]
+        return len(sent)
 
-    assert asyncio.run(status()) == "ERROR"
+    assert asyncio.run(end()) == (1 if outcome else 0)
+    statuses, (ended,) = asyncio.run(waiting(database_url))
+    assert statuses == left
+    assert ended["state"] == ("DONE" if outcome else "TIMED_OUT")
+
+
+@pytest.mark.parametrize(
+    ("own", "method"),
+    [
+        ("PENDING_CREATE", "loadbalancer_create"),
+        ("PENDING_DELETE", "loadbalancer_delete"),
+        ("ACTIVE", "loadbalancer_update"),
+    ],
+)
+def test_the_load_balancers_own_status_tells_what_is_asked(own: str, method: str) -> None:
+    tables: dict[str, list[Any]] = {table: [] for table in TABLES}
+    tables["load_balancer"] = [
+        {"id": "a", "provisioning_status": own, "provider": "ovn"},
+        {"id": "b", "provisioning_status": "ACTIVE", "provider": "ovn"},
+    ]
+    tables["listener"] = [{"id": "l", "load_balancer_id": "a", "provisioning_status": "ACTIVE"}]
+    tables["l7policy"] = [{"id": "p", "listener_id": "l", "provisioning_status": "ACTIVE"}]
+    tables["l7rule"] = [{"id": "r", "l7policy_id": "p", "provisioning_status": "PENDING_CREATE"}]
+    (asked,) = operations(tables, now())
+    assert (asked["load_balancer_id"], asked["method"]) == ("a", method)
+    assert [t["id"] for t in asked["touched"]] == (["r"] if own == "ACTIVE" else ["a", "r"])
 
 
 async def test_a_schema_that_holds_others_is_refused(database: PostgresDatabase, database_url: str) -> None:

@@ -25,10 +25,9 @@ PENDING = "PENDING_"
 class Notes:
     """What a person should know about the import.  dropped: values of columns that ours have not, by `table.column`.
 
-    pending: objects whose operation is under way, by table and status.  settled: whether these become ERROR.
+    pending: objects whose operation is under way, by table and status.
     """
 
-    settled: bool = False
     dropped: Counter[str] = field(default_factory=Counter)
     pending: Counter[str] = field(default_factory=Counter)
 
@@ -56,7 +55,9 @@ def fitted(table: str, row: Mapping[str, Any], notes: Notes) -> dict[str, Any] |
     if table == "quotas":
         # What a project uses is counted from its rows.
         whole |= {name: None for name in whole if name.startswith("in_use_")}
-    _settle(table, whole, notes)
+    status = whole.get("provisioning_status")
+    if status is not None and status.startswith(PENDING):
+        notes.pending[f"{table} {status}"] += 1
     return whole
 
 
@@ -64,14 +65,6 @@ def _is_there(table: str, row: Mapping[str, Any]) -> bool:
     if table in LOOKUPS:
         return _text(row.get("name")) in LOOKUPS[table]
     return table in PLACEHOLDERS and _text(row.get(key_of(table)[0])) == NIL
-
-
-def _settle(table: str, whole: dict[str, Any], notes: Notes) -> None:
-    status = whole.get("provisioning_status")
-    if status is not None and status.startswith(PENDING):
-        notes.pending[f"{table} {status}"] += 1
-        if notes.settled:
-            whole["provisioning_status"] = "ERROR"
 
 
 def _place(table: str, row: Mapping[str, Any]) -> str:

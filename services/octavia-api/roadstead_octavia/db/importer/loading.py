@@ -17,6 +17,8 @@ from roadstead.store.postgres.names import checked_schema, driver_url
 from roadstead.store.postgres.revisions import check_revision
 from roadstead_octavia.db.importer.fitting import TABLES, Notes, fitted
 from roadstead_octavia.db.importer.problem import ImportRefused
+from roadstead_octavia.db.importer.unsettled import operations
+from roadstead_octavia.db.refusals import now
 from roadstead_octavia.db.rows import columns_of
 from roadstead_octavia.db.tables import SCHEMA
 
@@ -26,10 +28,11 @@ EVERY = 20000
 
 @dataclass(frozen=True)
 class Outcome:
-    """rows: written, by table.  already: the schema held the load balancers before, and nothing was written."""
+    """rows: written, by table.  asked: load balancers whose providers are asked for what waits.  already: the schema held the load balancers before, and nothing was written."""
 
     rows: Mapping[str, int]
     notes: Notes
+    asked: int = 0
     already: bool = False
 
 
@@ -44,18 +47,19 @@ async def load(
 ) -> Outcome:
     """Read everything, check everything, write everything, count everything; or write nothing.  ImportRefused, SchemaBehind.
 
-    settle: objects that wait for an operation become ERROR (a load balancer in ERROR can be failed over or deleted); without it such
-    an import is refused.  dry_run: all but keeping it.
+    settle: what waits for an operation is asked of its provider once more when the API runs (`unsettled.py`); without it such an import
+    is refused.  dry_run: all but keeping it.
     """
-    tables, notes = _read(source, settle, say)
+    tables, notes = _read(source, say)
     if notes.pending and not settle:
         waiting = ", ".join(f"{count} {what}" for what, count in sorted(notes.pending.items()))
         raise ImportRefused(
             f"operations are under way in the database ({waiting}): wait until they have ended and dump again, or"
-            " import with --settle, which makes these ERROR"
+            " import with --settle, and their providers are asked for them once more"
         )
     if not any(tables.values()):
         raise ImportRefused("the source holds no rows of an Octavia database")
+    asked = operations(tables, now())
     connection = await asyncpg.connect(driver_url(url), timeout=10)
     try:
         # COPY is binary: a version byte and the text.
@@ -70,7 +74,7 @@ async def load(
         transaction = connection.transaction()
         await transaction.start()
         try:
-            already = await _write(connection, schema, tables, say)
+            already = await _write(connection, schema, {**tables, "operation": asked}, say)
         except BaseException:
             await transaction.rollback()
             raise
@@ -79,14 +83,14 @@ async def load(
             await connection.execute("ANALYZE")
     finally:
         await connection.close(timeout=5)
-    return Outcome({table: len(rows) for table, rows in tables.items() if rows}, notes, already)
+    return Outcome({table: len(rows) for table, rows in tables.items() if rows}, notes, len(asked), already)
 
 
 def _read(
-    source: Iterable[tuple[str, Mapping[str, Any]]], settle: bool, say: Said
+    source: Iterable[tuple[str, Mapping[str, Any]]], say: Said
 ) -> tuple[dict[str, list[dict[str, Any]]], Notes]:
     tables: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
-    notes = Notes(settled=settle)
+    notes = Notes()
     for number, (table, row) in enumerate(source, 1):
         fit = fitted(table, row, notes)
         if fit is not None:
