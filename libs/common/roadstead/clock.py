@@ -74,6 +74,12 @@ def iso(moment: datetime) -> str:
 
 
 def parse_time(text: str) -> datetime:
-    """The inverse of `iso`; also takes OpenStack's zone-less spellings as UTC.  ValueError when it is none."""
+    """The inverse of `iso`, in UTC; also takes OpenStack's zone-less spellings as UTC.
+
+    ValueError when it is none, or one that lies in no year of UTC's calendar.
+    """
     moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ValueError(f"{text} lies outside of the calendar") from None
