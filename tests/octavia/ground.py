@@ -25,6 +25,7 @@ from roadstead.testing.servers import NatsServer, PostgresServer
 
 from .people import SERVICE_PASSWORD, People
 
+ROOT = Path(__file__).resolve().parents[2]
 NOOP = "roadstead_octavia.provider.noop"
 START = 90.0  # seconds for a process on a busy machine
 PROVIDERS = ",".join(
@@ -200,6 +201,8 @@ class Service(ABC):
             "ROADSTEAD_NOOP_NAME": name,
             **{f"ROADSTEAD_NOOP_{word.upper()}": value for word, value in manner.items()},
         }
+        if module != NOOP:
+            settings["PYTHONPATH"] = str(ROOT)
         program = Program(
             self.folder / f"provider-{name}",
             module,

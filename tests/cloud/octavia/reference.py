@@ -78,8 +78,10 @@ class ReferenceCloud:
 class CloudPeople(People):
     """The two projects and their users in the real Keystone; the service's own user is there already."""
 
-    def __init__(self, cloud: ReferenceCloud) -> None:
+    def __init__(self, cloud: ReferenceCloud, *names: str) -> None:
         super().__init__(lambda: cloud.auth_url, self._where)
+        for home, name in zip((self.red, self.blue), names, strict=False):
+            home.name = name
         self._cloud = cloud
         self._roots: dict[str, str] = {"identity": cloud.auth_url.removesuffix("/v3")}
 
@@ -89,7 +91,13 @@ class CloudPeople(People):
             self._roots[service] = self._cloud.address_of(service)
         return f"{self._roots[service]}/{rest}"
 
+    def admin(self, method: str, path: str, body: Any = None) -> Any:
+        if not self._admin_token:
+            self.log_in()
+        return super().admin(method, path, body)
+
     def log_in(self) -> None:
+        """With a token that lives as long as a whole run."""
         self._admin_token = self.token("admin", self._cloud.password, "admin")
 
     def settle(self) -> None:
@@ -121,6 +129,7 @@ class ReferenceService(Service):
     """The API in the reference cloud."""
 
     region = REGION
+    people: "CloudPeople"
 
     def __init__(
         self, cloud: ReferenceCloud, folder: Path, postgres: PostgresServer, database: str, **settings: Any

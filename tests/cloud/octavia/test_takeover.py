@@ -1,0 +1,206 @@
+"""Load balancers that the cloud's own Octavia made are taken over by ours: they stay as they are, can be changed, and go back."""
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import openstack
+import pytest
+
+from roadstead.store.migrate import migrate
+from roadstead.testing.servers import PostgresServer
+from roadstead_ovn.store.postgres import SCHEMA as WORK
+from tests.octavia.building import member, removed
+from tests.octavia.client import Client
+from tests.octavia.osc import Osc
+from tests.octavia.people import PASSWORD, Home
+from tests.octavia.test_openstack_command import environment
+
+from .reference import ReferenceCloud
+from .takeover import Takeover
+
+pytestmark = pytest.mark.timeout(400)
+WITHIN = 60.0
+LISTS = ("loadbalancers", "listeners", "pools", "healthmonitors")
+
+
+@pytest.fixture(scope="module")
+def takeover(
+    reference_cloud: ReferenceCloud, postgres_server: PostgresServer, server_directory: Any
+) -> Iterator[Takeover]:
+    name = f"octavia_takeover_{os.getpid()}"
+    asyncio.run(migrate(postgres_server.create_database(name), ["octavia", WORK]))
+    takeover = Takeover(reference_cloud, server_directory / name, postgres_server, name)
+    try:
+        yield takeover.start()
+    finally:
+        takeover.stop()
+
+
+async def until(check: Callable[[], Awaitable[Any]], what: str) -> Any:
+    """The first true value."""
+    try:
+        async with asyncio.timeout(WITHIN):
+            while True:
+                if found := await check():
+                    return found
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        raise AssertionError(f"not within {WITHIN:g} s: {what}") from None
+
+
+class Cloud:
+    """Calls to whichever API serves the cloud now."""
+
+    def __init__(self, takeover: Takeover, url: str) -> None:
+        self.takeover = takeover
+        self.api = Client(url, takeover.people.token_of(takeover.people.red))
+
+    async def settled(self, lb: str) -> Any:
+        """ACTIVE, with everything below: the original says so of the load balancer first."""
+
+        async def all_active() -> Any:
+            tree = (await self.api.ok("GET", f"loadbalancers/{lb}/status"))["loadbalancer"]
+            return "PENDING" not in json.dumps(tree) and tree
+
+        return await until(all_active, f"load balancer {lb} settled")
+
+    async def made(self, path: str, kind: str, lb: str, **values: Any) -> Any:
+        found = await self.api.ok("POST", path, {kind: values})
+        await self.settled(lb)
+        return found
+
+    async def balancer(self, home: Home, name: str, port: int = 80, **more: Any) -> str:
+        """With a listener, a pool, two members and a monitor."""
+        lb = (
+            await self.api.ok(
+                "POST",
+                "loadbalancers",
+                {"loadbalancer": {"name": name, "vip_subnet_id": home.subnet, **more}},
+            )
+        )["id"]
+        await self.settled(lb)
+        pool = (
+            await self.made(
+                "pools",
+                "pool",
+                lb,
+                loadbalancer_id=lb,
+                name=name,
+                protocol="TCP",
+                lb_algorithm="SOURCE_IP_PORT",
+            )
+        )["id"]
+        for number in (1, 2):
+            await self.made(
+                f"pools/{pool}/members",
+                "member",
+                lb,
+                **member(f"10.0.7.{number}", port, subnet_id=home.subnet),
+            )
+        await self.made(
+            "listeners", "listener", lb, loadbalancer_id=lb, name=name, protocol="TCP", protocol_port=port, default_pool_id=pool
+        )  # fmt: skip
+        await self.made(
+            "healthmonitors", "healthmonitor", lb, pool_id=pool, type="TCP", delay=5, timeout=3, max_retries=2
+        )
+        return str(lb)
+
+    async def picture(self) -> dict[str, Any]:
+        """All that lists show, members too; times of change aside, and what health checks say meanwhile."""
+        found: dict[str, Any] = {}
+        for plural in LISTS:
+            found[plural] = await self.api.listed(plural)
+        for pool in found["pools"]:
+            found[f"members of {pool['id']}"] = await self.api.listed(f"pools/{pool['id']}/members")
+        moving = ("updated_at", "operating_status")
+        return {
+            plural: [{k: _ordered(v) for k, v in row.items() if k not in moving} for row in rows]
+            for plural, rows in found.items()
+        }
+
+
+def connection(takeover: Takeover) -> Any:
+    return openstack.connect(
+        auth_url=takeover.auth_url,
+        username=takeover.people.red.name,
+        password=PASSWORD,
+        project_name=takeover.people.red.name,
+        user_domain_name="Default",
+        project_domain_name="Default",
+        region_name=takeover.region,
+        load_yaml_config=False,
+        load_envvars=False,
+    )
+
+
+def _ordered(value: Any) -> Any:
+    """References to children come in no order."""
+    return sorted(value, key=str) if isinstance(value, list) else value
+
+
+def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    """Field by field."""
+    told = [f"{plural} are others" for plural in found.keys() ^ expected.keys()]
+    for plural in found.keys() & expected.keys():
+        pairs = [{row["id"]: row for row in rows[plural]} for rows in (found, expected)]
+        for identifier in pairs[0].keys() | pairs[1].keys():
+            now, then = (side.get(identifier, {}) for side in pairs)
+            told += [
+                f"{plural} {identifier} {name}: {now.get(name)!r}, was {then.get(name)!r}"
+                for name in sorted(now.keys() | then.keys())
+                if now.get(name) != then.get(name)
+            ]
+    return told
+
+
+async def test_what_the_original_made_stays_can_be_changed_and_deleted(takeover: Takeover) -> None:
+    red = takeover.people.red
+    before = Cloud(takeover, takeover.original_url)
+    kept = await before.balancer(red, "kept")
+    changed = await before.balancer(red, "changed", 8080)
+    deleted = await before.balancer(red, "deleted", 8081)
+    made = (kept, changed, deleted)
+    rows = {lb: takeover.rows_in_ovn(lb) for lb in made}
+    assert all(found["rows"] and found["holders"] and found["checks"] for found in rows.values()), rows
+    shown = await before.picture()
+
+    takeover.take_over()
+    ours = Cloud(takeover, takeover.url)
+    assert differences(await ours.picture(), shown) == []
+
+    async def adopted() -> bool:
+        return all(None not in takeover.revision_in_ovn(lb) for lb in made)
+
+    await until(adopted, "our worker knows the rows")
+    assert {lb: takeover.rows_in_ovn(lb) for lb in made} == rows
+    assert differences(await ours.picture(), shown) == []
+
+    # openstacksdk finds ours by the catalog of the same region, and changes what the original made.
+    proxy = connection(takeover).load_balancer
+    assert sorted(lb.id for lb in proxy.load_balancers()) == sorted(made)
+    (pool,) = proxy.pools(loadbalancer_id=changed)
+    proxy.create_member(pool, address="10.0.7.3", protocol_port=8080, subnet_id=red.subnet)
+    proxy.wait_for_load_balancer(changed, wait=WITHIN, interval=0.2)
+    assert "10.0.7.3:8080" in str(takeover.rows_in_ovn(changed)["rows"][0]["vips"])
+
+    # So does the openstack command.
+    osc = Osc(**environment(takeover, red.name, PASSWORD))
+    try:
+        osc.do(f"set {changed} --name renamed --wait")
+        assert osc.see("show renamed")["id"] == changed
+        osc.do(f"delete {deleted} --cascade --wait")
+    finally:
+        osc.close()
+    assert takeover.rows_in_ovn(deleted) == {"rows": [], "checks": [], "holders": []}
+    assert takeover.ports(device_id=f"lb-{deleted}") == []
+
+    # A new one beside them, made by ours alone; and what nobody touched is as the original left it.
+    new = await ours.balancer(red, "new", 8082)
+    assert takeover.rows_in_ovn(new)["rows"]
+    assert takeover.rows_in_ovn(kept) == rows[kept]
+    for lb in (new, changed, kept):
+        await removed(ours.api, lb)
+        assert takeover.rows_in_ovn(lb)["rows"] == []
