@@ -27,5 +27,5 @@ def test_a_time_is_read_as_utc(text: str, moment: datetime) -> None:
     ["", "yesterday", "5", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-01:00", "2026-13-01T00:00:00Z"],
 )
 def test_what_is_no_time_of_the_calendar_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"isoformat|calendar|month"):
         parse_time(text)
