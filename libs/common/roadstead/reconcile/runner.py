@@ -17,6 +17,8 @@ from roadstead.store.api import Lease
 
 log = structlog.get_logger("roadstead.runner")
 
+POLL = 1.0  # seconds after which rows that other replicas woke are looked for
+SOON = 0.005
 SHARE = 4  # rows of one identity that a claim takes at most
 
 
@@ -31,6 +33,7 @@ class Runner:
         self._nudged = asyncio.Event()
         self._stopping = False
         self.passes = 0
+        self._in_vain = 0  # claims in a row that brought nothing though something was due by our clock
         self.dead = False  # set by a harness that ends this process without a drain
 
     def passing(self) -> tuple["asyncio.Task[None]", ...]:
@@ -77,24 +80,37 @@ class Runner:
             task = asyncio.create_task(self._guarded(held))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+        self._in_vain = 0 if leases else self._in_vain
         # Fewer rows than one identity's share: there were no more, and asking again would only stand in their passes' way.
         if len(leases) < SHARE or len(self._running) >= self.w.max_passes:
             await self._wait()
 
     async def _wait(self) -> None:
         """Until a nudge, or until something falls due; never longer than a second (other replicas wake rows too)."""
-        pause = 1.0
+        pause = POLL
         if len(self._running) < self.w.max_passes and not self._nudged.is_set():
-            with contextlib.suppress(Exception):
+            try:
                 due = await self.w.store.next_due()
-                if due is not None:
-                    pause = min(pause, max(0.005, (due - await self._now()).total_seconds()))
+            except Exception:
+                log.warning("what is due next is not known; looking again", exc_info=True)
+            else:
+                pause = self._until(due)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await self._nudged.wait()
 
-    async def _now(self) -> datetime:
-        return self.w.clock.now()
+    def _until(self, due: datetime | None) -> float:
+        """Seconds until the next claim.  What is due is the store's word and by its clock: where ours is ahead a claim brings nothing
+        until that moment, so each one in vain waits twice as long as the last."""
+        if due is None:
+            return POLL
+        left = (due - self.w.clock.now()).total_seconds()
+        if left > 0:
+            self._in_vain = 0
+            return min(POLL, max(SOON, left))
+        pause = min(POLL, SOON * 2.0 ** min(self._in_vain, 10))
+        self._in_vain += 1
+        return pause
 
     async def _guarded(self, held: Held) -> None:
         key = held.lease.key
