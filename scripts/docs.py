@@ -31,6 +31,7 @@ from roadstead.settings import Settings, table
 from roadstead.store.memory import MemoryStore
 from roadstead_octavia.provider import schemas as provider_schemas
 from roadstead_octavia.settings import OctaviaSettings
+from roadstead_ovn.settings import OvnSettings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SETTINGS_HEAD = """# Settings
@@ -45,6 +46,15 @@ OCTAVIA_SETTINGS_HEAD = """# Settings of the Octavia API
 
 Beside [those of every service](settings.md): broker, database (its schema is `octavia` unless set), telemetry. Those that decide what the API
 answers have the names that octavia.conf gives them. This table is generated from `roadstead_octavia/settings.py` by `make docs`.
+
+| variable | default | unit | meaning |
+|---|---|---|---|
+"""
+
+OVN_SETTINGS_HEAD = """# Settings of the OVN worker
+
+Beside [those of every service](settings.md): broker, database (its schema is `roadstead_ovn` unless set), telemetry. [ovn.md](ovn.md) tells
+what they are for. This table is generated from `roadstead_ovn/settings.py` by `make docs`.
 
 | variable | default | unit | meaning |
 |---|---|---|---|
@@ -165,6 +175,7 @@ def pages() -> dict[str, str]:
     return {
         "settings.md": settings_page(),
         "octavia-settings.md": settings_page(OctaviaSettings, OCTAVIA_SETTINGS_HEAD),
+        "ovn-settings.md": settings_page(OvnSettings, OVN_SETTINGS_HEAD),
         "provider-protocol.md": provider_schemas.page(),
         "asyncapi.json": json.dumps(document(services()), indent=1, sort_keys=True) + "\n",
     }

@@ -23,12 +23,16 @@ from roadstead.bus.failures import RequestFailed
 from roadstead.bus.pull import Delivery
 from roadstead.bus.rights import provider_user
 from roadstead.bus.tasks import end_all
+from roadstead.store.api import StoreUnavailable
 from roadstead.subjects import provider_calls, provider_rpc_subject
 from roadstead_ovn.api import Api
 from roadstead_ovn.balancer import BadTree, Balancer, balancer_of
 from roadstead_ovn.check import Surroundings, check
 from roadstead_ovn.facts import Facts
 from roadstead_ovn.network import Network, NetworkRefused
+from roadstead_ovn.northbound.port import Unready
+from roadstead_ovn.operate import PREFIX as OPERATE
+from roadstead_ovn.operate import Operate
 from roadstead_ovn.passes import Passes
 from roadstead_ovn.runner import Runner
 from roadstead_ovn.store.port import Json, NewCall, Store
@@ -37,6 +41,7 @@ from roadstead_ovn.vip_ports import PortRefused, make_vip_ports
 
 log = structlog.get_logger("roadstead.ovn.calls")
 
+LONGEST = 1_000_000  # bytes of an answer
 AT_ONCE = 64  # checks and questions that are answered at the same time
 REMEMBERED = 10_000  # pools whose load balancer's VIPs are known without asking
 
@@ -73,6 +78,7 @@ def read_call(data: bytes, traceparent: str | None, at: float) -> tuple[NewCall,
         "send": body.get("send", 1),
         "deadline": deadline,
         "method": str(body.get("method")),
+        "verb": str(body.get("verb")),
         "objects": body.get("objects") or {},
         "traceparent": traceparent,
         "at": at,
@@ -208,7 +214,8 @@ def _member_without_subnet(value: Any) -> bool:
 class Answers:
     """Answers checks and questions, one of all replicas each."""
 
-    def __init__(self, bus: Bus, name: str, network: Network, surroundings: Around) -> None:
+    def __init__(self, bus: Bus, name: str, network: Network, surroundings: Around, operate: Operate) -> None:
+        self._operate = operate
         self._bus = bus
         self._name = name
         self._network = network
@@ -247,8 +254,11 @@ class Answers:
         carrier = headers if "traceparent" in headers else {}
         with self._bus.tracing.span(f"ovn {method}", carrier):
             reply = await self.answer(method, message.data)
+        data = orjson.dumps(reply, default=_shown)
+        if len(data) > LONGEST:
+            data = orjson.dumps(_error("DriverError", "the answer is larger than the broker takes"))
         try:
-            await message.respond(orjson.dumps(reply))
+            await message.respond(data)
         except (NatsError, OSError) as error:
             log.warning("reply not sent", method=method, error=str(error) or type(error).__name__)
 
@@ -266,9 +276,12 @@ class Answers:
         try:
             if method == "create_vip_port":
                 return await self._vip_port(given)
+            if method.startswith(OPERATE):
+                return await self._operate.answer(method, given)
             refusal = check(name, given, await self._around.of(name, given))
-        except (RequestFailed, NetworkRefused, BadTree) as error:
-            return _error("DriverError", f"it cannot be checked now: {error}")
+        except (RequestFailed, NetworkRefused, BadTree, Unready, StoreUnavailable) as error:
+            text = str(error) or "the local copy of the database is not complete"
+            return _error("DriverError", f"it cannot be looked at now: {text}")
         except Exception:
             log.exception("a request failed", method=name)
             return _error("DriverError", "the request failed; the worker's log has more")
@@ -285,6 +298,12 @@ class Answers:
         except PortRefused as refused:
             return _error(refused.kind, refused.text)
         return {"ok": True, "returns": [vip, additional]}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise TypeError(type(value).__name__)
 
 
 def _error(kind: str, text: str | None) -> Json:

@@ -40,6 +40,8 @@ PAUSE_MAX = 30.0
 PAUSE_FINAL = 60.0  # after a failure that only a change can mend
 BEFORE_DEADLINE = 2.0  # seconds before a call's deadline at which its failure is told, with the reason
 READY_WITHIN = 1.0
+GONE_FOR = 3600.0  # seconds that the revision of a removed load balancer is remembered
+CREATION = "loadbalancer_create"
 PATIENCE_LACKING = 3  # passes that a network may lack its logical switch: the network service may be at it
 
 
@@ -143,7 +145,8 @@ class Passes:
                 await asyncio.wait_for(self._nb.ready(), READY_WITHIN)
             except TimeoutError:
                 raise Unready from None
-        if tree is None or tree["revision"] < work.revision:
+        is_known = work.done > 0 or any(c.get("method") == CREATION for c in work.calls.values())
+        if tree is None or tree["revision"] < work.revision or not is_known:
             tree = await self._api.tree(work.id)
         for is_last in (False, True):
             if tree is None:
@@ -166,7 +169,10 @@ class Passes:
             await remove_vip_ports(self._network, tree)
             await self._give_back(work, frozenset(), frozenset())
             await self._tell_success(work, revision, {})
-            return Outcome(End(done=revision, uses={}), forget=True, label="removed")
+            # The row stays for a while, so that a call that is delivered late does not bring back what is gone.
+            ended = [op for op, call in work.calls.items() if call["revision"] <= revision]
+            end = End(done=revision, reported=ended, told={}, uses={}, again=GONE_FOR)
+            return Outcome(end, label="removed")
         await self._subnets.of([balancer])
         refused = await self._make_probes(work, balancer)
         wanted = await self._write(work.id, revision, balancer)
@@ -176,6 +182,8 @@ class Passes:
             raise Trouble(_lacking(wanted))
         now = reports.standings(health, balancer)
         ids = reports.unknown_to_api(now, balancer, work.told)
+        given_up = [op for op, call in work.calls.items() if reports.is_given_up(call, balancer)]
+        work = replace(work, calls={op: call for op, call in work.calls.items() if op not in given_up})
         calls = [call for call in work.calls.values() if call["revision"] <= revision]
         found = reports.some_records(health, balancer, ids | reports.touched(calls))
         found = reports.without_probes(found, balancer, facts, refused)
@@ -189,7 +197,7 @@ class Passes:
         return Outcome(
             End(
                 done=revision,
-                reported=[op for op, call in work.calls.items() if call["revision"] <= revision],
+                reported=[*given_up, *(op for op, c in work.calls.items() if c["revision"] <= revision)],
                 told=now,
                 uses=late or _uses(wanted),
                 again=PAUSE_MAX if late or refused else None,
@@ -243,7 +251,7 @@ class Passes:
         """See to ports for probes; ids of subnets that get none for good."""
         facts = self._facts(balancer)
         wanted = render(balancer, facts).monitor_subnets
-        if new := wanted - set(work.uses.get("subnets", ())):
+        if new := wanted - work.probes:
             await self._store.use_probes(work.id, new)
         missing = {s for s in wanted if facts.monitor_port(s) is None}
         if not missing:
@@ -272,9 +280,11 @@ class Passes:
         return None
 
     async def _give_back(self, work: Work, subnets: frozenset[str], floating: frozenset[str]) -> None:
-        gone = set(work.uses.get("subnets", ())) - subnets
-        if gone:
-            await self._probes.give_back(work.id, await self._subnets.get(gone))
+        if gone := work.probes - subnets:
+            known = await self._subnets.get(gone)
+            await self._probes.give_back(work.id, known)
+            for vanished in gone - {subnet.id for subnet in known}:  # and its port with it
+                await self._store.drop_probes(work.id, vanished)
         for address in sorted(set(work.uses.get("floating_ips", ())) - floating):
             await self._network.recompute_floating_ip(address)
 
@@ -350,7 +360,7 @@ def judged(error: Exception) -> tuple[bool, str]:
 
 
 def _uses(wanted: Wanted) -> dict[str, list[str]]:
-    return {"subnets": sorted(wanted.monitor_subnets), "floating_ips": sorted(wanted.centralised)}
+    return {"floating_ips": sorted(wanted.centralised)}
 
 
 def _lacking(wanted: Wanted) -> str:

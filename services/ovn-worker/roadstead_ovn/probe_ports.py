@@ -58,17 +58,16 @@ class ProbePorts:
 
     async def give_back(self, load_balancer_id: str, subnets: Collection[Subnet]) -> None:
         """That load balancer needs them no more; ports that nobody needs are removed.  NetworkRefused."""
-        unused = await self._store.drop_probes(load_balancer_id, [s.id for s in subnets])
         for subnet in sorted(subnets, key=lambda s: s.id):
-            if subnet.id in unused:
-                await self._alone(subnet.id, partial(self._remove, subnet))
+            await self._alone(subnet.id, partial(self._give_back, load_balancer_id, subnet))
 
-    async def _remove(self, subnet: Subnet) -> None:
-        if subnet.id not in await self._store.drop_probes("", [subnet.id]):
-            return  # needed again meanwhile
-        for port in await self._network.ports_named(MONITOR_PORT_PREFIX + subnet.id, subnet.network_id):
-            await self._network.remove_port(str(port["id"]))
-            log.info("a port for probes was removed", subnet=subnet.id, port=port["id"])
+    async def _give_back(self, load_balancer_id: str, subnet: Subnet) -> None:
+        # It says so last: who dies on the way leaves the rest to the next pass.
+        if not await self._store.others_need_probes(load_balancer_id, subnet.id):
+            for port in await self._network.ports_named(MONITOR_PORT_PREFIX + subnet.id, subnet.network_id):
+                await self._network.remove_port(str(port["id"]))
+                log.info("a port for probes was removed", subnet=subnet.id, port=port["id"])
+        await self._store.drop_probes(load_balancer_id, subnet.id)
 
     async def _alone(self, subnet_id: str, work: Step) -> None:
         name, holder = f"probe:{subnet_id}", f"{self._owner}:{token_hex(4)}"

@@ -34,6 +34,7 @@ from roadstead_ovn.network import Network, network_of
 from roadstead_ovn.northbound.ovsdb import OvsdbNorthbound, Server, Servers
 from roadstead_ovn.northbound.port import Northbound
 from roadstead_ovn.northbound.wire import Bounds, TlsFiles
+from roadstead_ovn.operate import Operate
 from roadstead_ovn.passes import Passes
 from roadstead_ovn.runner import Runner
 from roadstead_ovn.settings import PREFIX, OvnSettings
@@ -139,7 +140,8 @@ class Process:
         around = Around(self.api, self.subnets)
         intake = Intake(self.store, self.passes, self.runner, around)
         self.calls = Calls(self.bus, ovn.provider_name, intake, self._healthy)
-        self.answers = Answers(self.bus, ovn.provider_name, self.network, around)
+        operate = Operate(self.store, self.northbound, self.api, self.subnets, self.runner)
+        self.answers = Answers(self.bus, ovn.provider_name, self.network, around, operate)
         self.bus_side = BusSide(self.bus, ovn.provider_name, (self.calls, self.answers))
         self.stimuli = Stimuli(
             self.store,

@@ -41,6 +41,16 @@ def some_records(health: Health, balancer: Balancer, ids: Collection[str]) -> Re
     return {kind: rows for kind, rows in found.items() if rows}
 
 
+def is_given_up(call: Json, balancer: Balancer) -> bool:
+    """Whether the API has ended the call as failed, and what it was to remove stays: success would now remove what is rendered.
+
+    An object that a call is about is pending until the call ends.  Creations and updates are mended by a late success.
+    """
+    if call.get("verb") != "delete" and "batch" not in str(call.get("method")):
+        return False
+    return any(balancer.statuses.get(i, ("", ""))[0] == "ERROR" for i in touched([call]))
+
+
 def touched(calls: Iterable[Json]) -> frozenset[str]:
     """Ids of the objects that these calls are about."""
     return frozenset(i for call in calls for ids in (call.get("objects") or {}).values() for i in ids)

@@ -165,7 +165,7 @@ class ModelApi:
             "revision": operation.revision,
             "method": operation.method,
             "object": "x",
-            "verb": "y",
+            "verb": operation.method.rpartition("_")[2],
             "objects": {kind: [i for i, _ in ids] for kind, ids in operation.touched.items()},
             "deadline": datetime.fromtimestamp(operation.deadline, UTC).isoformat(),
         }

@@ -174,12 +174,18 @@ async def test_what_was_told_and_used_is_kept(store: Store) -> None:
     assert (again.told, again.uses) == ({"x": "ONLINE"}, {"subnets": ["s"]})
 
 
-async def test_the_last_one_to_need_a_port_for_probes_is_told_so(store: Store) -> None:
+async def test_who_needs_a_port_for_probes_is_known_to_the_others_and_to_itself(store: Store) -> None:
     await store.use_probes(A, ["s1", "s2"])
     await store.use_probes(A, ["s1"])
     await store.use_probes(B, ["s1"])
-    assert await store.drop_probes(A, ["s1", "s2"]) == {"s2"}
-    assert await store.drop_probes(B, ["s1"]) == {"s1"}
+    assert await store.others_need_probes(A, "s1")
+    assert not await store.others_need_probes(A, "s2")
+    work = await store.take(call(), "w", LEASE)
+    assert work is not None
+    assert work.probes == {"s1", "s2"}
+    await store.drop_probes(A, "s1")
+    assert not await store.others_need_probes(B, "s1")
+    assert not await store.others_need_probes(A, "s2")
 
 
 async def test_a_duty_is_one_owners_until_it_is_due_again(store: Store) -> None:

@@ -33,6 +33,9 @@ class MemoryWork:
     duties: dict[str, _Duty] = field(default_factory=dict)
     statements: int = 0
 
+    def _work(self, row: _Row) -> Work:
+        return replace(row.work, probes=frozenset(s for s, owner in self.probes if owner == row.work.id))
+
     def _free(self, row: _Row) -> bool:
         return row.until is None or row.until <= self.now()
 
@@ -55,7 +58,7 @@ class MemoryWork:
         if not wins:
             return None
         row.owner, row.until = owner, now + lease
-        return row.work
+        return self._work(row)
 
     async def wake(self, identifiers: Collection[str], reason: str) -> int:
         self.statements += 1
@@ -95,7 +98,7 @@ class MemoryWork:
         for row in sorted(due, key=lambda r: r.due_at or 0.0)[:limit]:
             row.owner, row.until = owner, now + lease
             row.work = replace(row.work, epoch=row.work.epoch + 1)
-            found.append(row.work)
+            found.append(self._work(row))
         return found
 
     def _held(self, work: Work, owner: str) -> _Row:
@@ -125,7 +128,7 @@ class MemoryWork:
             row.due_at = None if end.again is None else now + end.again
         if moved and end.keep:
             row.until = now + lease
-            return row.work
+            return self._work(row)
         row.owner = row.until = None
         return None
 
@@ -154,7 +157,7 @@ class MemoryWork:
 
     async def one(self, identifier: str) -> Work | None:
         row = self.rows.get(identifier)
-        return row.work if row else None
+        return self._work(row) if row else None
 
     async def view(self, identifier: str) -> Json | None:
         row = self.rows.get(identifier)
@@ -167,10 +170,13 @@ class MemoryWork:
         self.statements += 1
         self.probes |= {(subnet, identifier) for subnet in subnets}
 
-    async def drop_probes(self, identifier: str, subnets: Collection[str]) -> frozenset[str]:
-        self.statements += 2
-        self.probes -= {(subnet, identifier) for subnet in subnets}
-        return frozenset(subnets) - {subnet for subnet, _ in self.probes}
+    async def others_need_probes(self, identifier: str, subnet: str) -> bool:
+        self.statements += 1
+        return any(s == subnet and owner != identifier for s, owner in self.probes)
+
+    async def drop_probes(self, identifier: str, subnet: str) -> None:
+        self.statements += 1
+        self.probes.discard((subnet, identifier))
 
     async def hold(self, name: str, owner: str, seconds: float) -> bool:
         self.statements += 1

@@ -31,7 +31,8 @@ class Work:
 
     revision: the highest that was heard of; done: the highest that was rendered.  wakes: counts what came; another count at the end of a
     pass means that something came meanwhile.  failures: passes in a row that failed.  calls: operation id -> entry.  told: object id ->
-    operating status last reported.  uses: what must be given back once it is not wanted any more.
+    operating status last reported.  uses: what must be given back once it is not wanted any more.  probes: ids of subnets whose probe ports
+    it has said to need.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Work:
     calls: Mapping[str, Json] = field(default_factory=dict)
     told: Mapping[str, str] = field(default_factory=dict)
     uses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    probes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,11 @@ class Store(Protocol):
     async def use_probes(self, identifier: str, subnets: Collection[str]) -> None:
         """Say that a load balancer needs the probe ports of these subnets."""
 
-    async def drop_probes(self, identifier: str, subnets: Collection[str]) -> frozenset[str]:
-        """Say that it does not any more; those of the subnets that now nobody needs."""
+    async def others_need_probes(self, identifier: str, subnet: str) -> bool:
+        """Whether a load balancer but this one needs that subnet's probe port."""
+
+    async def drop_probes(self, identifier: str, subnet: str) -> None:
+        """Say that it does not need the port of that subnet any more."""
 
     async def hold(self, name: str, owner: str, seconds: float) -> bool:
         """Become the one who does something, when it is due and nobody else does; again by the same owner prolongs it."""

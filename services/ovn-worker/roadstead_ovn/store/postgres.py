@@ -32,6 +32,7 @@ class PostgresWork:
         role: str | None = None,
     ) -> None:
         self._schema = checked_schema(schema)
+        self._columns = f"{_COLUMNS}, ARRAY(SELECT p.subnet_id FROM {self._schema}.probe p WHERE p.load_balancer_id = w.load_balancer_id) AS probes"
         self.session = Session(
             url,
             size=pool_size,
@@ -77,7 +78,7 @@ class PostgresWork:
                 epoch = w.epoch + {wins}::int,
                 calls = w.calls || excluded.calls,
                 changed_at = {_NOW}
-            RETURNING {_COLUMNS}, w.lease_owner"""
+            RETURNING {self._columns}, w.lease_owner"""
         # The owner may hold the row already, in another pass: a name for this one taking tells the two apart.
         name = None if owner is None else f"{owner}/{token_hex(4)}"
         records = await self._fetch(
@@ -143,7 +144,7 @@ class PostgresWork:
             WHERE w.load_balancer_id IN (
                 SELECT w.load_balancer_id FROM {self._schema}.work w WHERE w.due_at <= {_NOW} AND {_FREE}
                 ORDER BY w.due_at LIMIT $2 FOR UPDATE SKIP LOCKED)
-            RETURNING {_COLUMNS}"""
+            RETURNING {self._columns}"""
         return [_work(r) for r in await self._fetch(text, f"{owner}/", limit, timedelta(seconds=lease))]
 
     async def end(self, work: Work, owner: str, end: End, lease: float) -> Work | None:
@@ -161,7 +162,7 @@ class PostgresWork:
                 lease_until = CASE WHEN {keeps} THEN {_NOW} + $6::interval END,
                 changed_at = {_NOW}
             WHERE w.load_balancer_id = $1 AND w.epoch = $2 AND starts_with(w.lease_owner, $3)
-            RETURNING {_COLUMNS}, w.lease_owner"""
+            RETURNING {self._columns}, w.lease_owner"""
         records = await self._fetch(
             text,
             work.id,
@@ -206,7 +207,7 @@ class PostgresWork:
         return len(await self._fetch(text, f"{owner}/"))
 
     async def one(self, identifier: str) -> Work | None:
-        text = f"SELECT {_COLUMNS} FROM {self._schema}.work w WHERE w.load_balancer_id = $1"
+        text = f"SELECT {self._columns} FROM {self._schema}.work w WHERE w.load_balancer_id = $1"
         records = await self._fetch(text, identifier)
         return _work(records[0]) if records else None
 
@@ -223,15 +224,13 @@ class PostgresWork:
             ON CONFLICT DO NOTHING"""
         await self._fetch(text, identifier, sorted(subnets))
 
-    async def drop_probes(self, identifier: str, subnets: Collection[str]) -> frozenset[str]:
-        gone = (
-            f"DELETE FROM {self._schema}.probe WHERE load_balancer_id = $1 AND subnet_id = ANY($2::varchar[])"
-        )
-        left = f"SELECT DISTINCT subnet_id FROM {self._schema}.probe WHERE subnet_id = ANY($1::varchar[])"
-        wanted = sorted(subnets)
-        await self._fetch(gone, identifier, wanted)
-        used = {r["subnet_id"] for r in await self._fetch(left, wanted)}
-        return frozenset(wanted) - used
+    async def others_need_probes(self, identifier: str, subnet: str) -> bool:
+        text = f"SELECT 1 FROM {self._schema}.probe WHERE subnet_id = $1 AND load_balancer_id <> $2 LIMIT 1"
+        return bool(await self._fetch(text, subnet, identifier))
+
+    async def drop_probes(self, identifier: str, subnet: str) -> None:
+        text = f"DELETE FROM {self._schema}.probe WHERE subnet_id = $1 AND load_balancer_id = $2"
+        await self._fetch(text, subnet, identifier)
 
     # ------------------------------------------------------------ duties
 
@@ -271,6 +270,7 @@ def _kept(work: Work, records: Sequence[Any]) -> Work | None:
 def _work(record: Any) -> Work:
     return Work(
         id=record["load_balancer_id"],
+        probes=frozenset(record["probes"]),
         **{
             name: record[name]
             for name in (
