@@ -76,6 +76,39 @@ def import_(
         say(_ending(outcome.already, dry_run))
 
 
+@group.command("export")
+def export_(
+    target: Annotated[Path, typer.Argument(help="The file to write; it must not be there yet.")],
+    form: FormOption = Form.TABLE,
+) -> None:
+    """Write the database as SQL for an existing Octavia, which takes load balancers back with it.
+
+    Example: roadstead octavia export back.sql && mariadb octavia < back.sql
+    """
+    # Slow to import, and needed by this command alone.
+    from roadstead.store.api import SchemaBehind
+    from roadstead_octavia.db.exporter import ExportRefused, export
+
+    url = chosen.context().need_database()
+    part = target.with_name(f"{target.name}.part")
+    try:
+        if target.exists():
+            raise UserError(f"{target} is there already: give another name", USAGE)
+        with part.open("w", encoding="utf-8") as stream:
+            part.chmod(0o600)
+            rows = asyncio.run(export(url, stream))
+        part.rename(target)
+    except (ExportRefused, SchemaBehind) as error:
+        raise UserError(str(error)) from None
+    except OSError as error:
+        raise UserError(f"{target} or the database: {error.strerror or error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+    if not emit(form, {"rows": dict(rows), "file": str(target)}):
+        show_table(("TABLE", "ROWS"), [(table, str(count)) for table, count in rows.items()])
+        say(f"written to {target}")
+
+
 def _progress(text: str) -> None:
     """Progress is no result: it goes to standard error."""
     typer.echo(text, err=True)
