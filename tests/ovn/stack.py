@@ -13,8 +13,9 @@ from roadstead.testing.servers import PostgresServer
 from roadstead_ovn.balancer import balancer_of
 from roadstead_ovn.facts import Subnet
 from roadstead_ovn.northbound.ovsdb import OvsdbNorthbound, Server, Servers
-from roadstead_ovn.northbound.plan import plan
+from roadstead_ovn.northbound.plan import Plan, plan
 from roadstead_ovn.render import render
+from roadstead_ovn.rows import canonical_row
 from tests.octavia.ground import START, Ground, Program
 from tests.octavia.people import SERVICE_PASSWORD
 
@@ -107,7 +108,7 @@ class Stack(Ground):
     # ------------------------------------------------------------ what OVN has and what it should have
 
     def differences(self, *ids: str) -> dict[str, list[str]]:
-        """By load balancer, what a fresh rendering would write: nothing when all is right.  Without ids: of all that the API has."""
+        """By load balancer, what a fresh rendering would write, keys of ours aside.  Without ids: of all that the API has."""
         return asyncio.run(
             self._differences(ids or tuple(lb["id"] for lb in self.user.list("loadbalancers")))
         )
@@ -139,12 +140,27 @@ class Stack(Ground):
                 what = plan(
                     load_balancer_id, balancer.revision, wanted, northbound.found(load_balancer_id, wanted)
                 )
-                if what.rows:
-                    found[load_balancer_id] = [str(what)]
+                if words := _in_words(what):
+                    found[load_balancer_id] = words
         finally:
             await northbound.close()
             await bus.close()
         return found
+
+    def tree(self, load_balancer_id: str) -> dict[str, Any]:
+        """What the API tells its provider of that load balancer."""
+
+        async def ask() -> dict[str, Any]:
+            bus = await nats.connect(self.nats.url)
+            try:
+                wanted = orjson.dumps({"loadbalancer_id": load_balancer_id})
+                reply = await bus.request(f"rpc.provider.{PROVIDER}.tree", wanted, timeout=10)
+            finally:
+                await bus.close()
+            found: dict[str, Any] = orjson.loads(reply.data)["tree"]
+            return found
+
+        return asyncio.run(ask())
 
     def _subnets(self) -> list[dict[str, Any]]:
         return list(self.cloud.neutron.state.subnets)
@@ -190,3 +206,16 @@ class Stack(Ground):
             for row in self.rows_of(load_balancer_id)
             for vip, backends in row["vips"].items()
         }
+
+
+def _in_words(what: Plan) -> list[str]:
+    """What differs, short enough for the report of a failed test."""
+    found = [f"switch port {port}: {addresses}" for port, addresses in what.addresses.items()]
+    found += [f"floating IP {address} is pinned" for address in what.unpinned]
+    for change in what.changes:
+        if change.before is None or change.after is None:
+            found.append("a row is missing" if change.before is None else "a row is too many")
+            continue
+        is_so, should = canonical_row(change.before.row), canonical_row(change.after)
+        found += [f"{c}: {is_so[c]} instead of {should[c]}" for c in should if is_so[c] != should[c]]
+    return found

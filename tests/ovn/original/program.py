@@ -46,14 +46,16 @@ class Thing(dict):
     __getattr__ = dict.__getitem__
 
 
-def model(kind, values):
-    """A data model of octavia-lib, nested ones included; keys that it does not know are left out."""
+def model(kind, values, deep=True):
+    """A data model of octavia-lib; keys that it does not know are left out.  deep: nested objects are models as well, as in a call."""
     from octavia_lib.api.drivers import data_models
 
     cls = getattr(data_models, kind)
     given = {}
     for key, value in values.items():
         inner = NESTED.get(key)
+        if not deep:
+            inner = None
         if inner and isinstance(value, list):
             value = [model(inner, item) for item in value]
         elif inner and isinstance(value, dict):
@@ -91,7 +93,7 @@ class Api:
 
     def _get(self, kind, identifier):
         found = self.known[kind].get(identifier)
-        return None if found is None else model(kind, found)
+        return None if found is None else model(kind, found, deep=False)
 
     def get_loadbalancer(self, identifier):
         return self._get("LoadBalancer", identifier)
