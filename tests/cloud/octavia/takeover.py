@@ -91,19 +91,27 @@ class Takeover(ReferenceService):
         self.serve()
         self.catalog_leads_to(self.url)
 
-    def serve(self) -> None:
-        """API and worker."""
-        if self.replicas:
-            self.replicas[0].start(START)
-            self.workers[0].start(START)
-        else:
-            self.add_replica()
-            self.add_worker()
-
-    def cease(self) -> None:
-        """Both end in order."""
+    def hand_back(self) -> None:
+        """Ours end in order, the original gets the rows as they are now."""
         for program in (*self.replicas, *self.workers):
             program.stop()
+        back = self.folder / "back.sql"
+        self.roadstead("octavia", "export", str(back))
+        with back.open("rb") as stream:
+            subprocess.run(
+                ["mariadb", *self._database(), "octavia"],
+                stdin=stream,
+                check=True,
+                capture_output=True,
+                timeout=60,
+            )
+        self.original("up")
+        self.catalog_leads_to(self.original_url)
+
+    def serve(self) -> None:
+        """API and worker."""
+        self.add_replica()
+        self.add_worker()
 
     def original(self, what: str) -> None:
         """`up` or `down`: the cloud's own API and driver agent."""

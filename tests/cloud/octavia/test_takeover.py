@@ -156,7 +156,7 @@ def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     return told
 
 
-async def test_what_the_original_made_stays_can_be_changed_and_deleted(takeover: Takeover) -> None:
+async def test_what_the_original_made_stays_can_be_changed_and_goes_back(takeover: Takeover) -> None:
     red = takeover.people.red
     before = Cloud(takeover, takeover.original_url)
     kept = await before.balancer(red, "kept")
@@ -201,6 +201,21 @@ async def test_what_the_original_made_stays_can_be_changed_and_deleted(takeover:
     new = await ours.balancer(red, "new", 8082)
     assert takeover.rows_in_ovn(new)["rows"]
     assert takeover.rows_in_ovn(kept) == rows[kept]
+    rows |= {lb: takeover.rows_in_ovn(lb) for lb in (changed, new)}
+    shown = await ours.picture()
+    ours.api.close()
+
+    # The way back: the original shows the same, carries on with the rows that ours wrote, and takes all of it away.
+    takeover.hand_back()
+    after = Cloud(takeover, takeover.original_url)
+    assert differences(await after.picture(), shown) == []
+    assert {lb: takeover.rows_in_ovn(lb) for lb in (kept, changed, new)} == {
+        lb: rows[lb] for lb in (kept, changed, new)
+    }
+    (listener,) = [one for one in await after.api.listed("listeners") if one["name"] == "new"]
+    await after.api.ok("PUT", f"listeners/{listener['id']}", {"listener": {"admin_state_up": False}})
+    await after.settled(new)
+    assert [row["vips"] for row in takeover.rows_in_ovn(new)["rows"]] == [{}]
     for lb in (new, changed, kept):
-        await removed(ours.api, lb)
+        await removed(after.api, lb)
         assert takeover.rows_in_ovn(lb)["rows"] == []

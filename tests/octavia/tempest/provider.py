@@ -19,6 +19,7 @@ from roadstead_octavia.provider.noop.__main__ import main
 from roadstead_octavia.provider.noop.process import NoopProvider
 
 AFTER = 1.0  # seconds from the end of an operation to the first measurement
+GOING = ("PENDING_DELETE", "DELETED")
 AT_ONCE = frozenset({"healthmonitors", "l7policies", "l7rules"})
 Model = Mapping[str, Any]
 Statuses = dict[str, list[dict[str, Any]]]
@@ -60,7 +61,8 @@ class Measuring(NoopProvider):
 
     async def _measure(self, identifier: str, revision: int, statuses: Statuses) -> None:
         await asyncio.sleep(AFTER)
-        message = {"loadbalancer_id": identifier, "revision": revision, **statuses}
+        later = {kind: rows for kind, rows in statuses.items() if kind not in AT_ONCE}
+        message = {"loadbalancer_id": identifier, "revision": revision, **later}
         headers = {"Nats-Msg-Id": f"{identifier}.{revision}.measured"}
         try:
             await self._bus.publish(
@@ -77,14 +79,13 @@ class Measuring(NoopProvider):
 def measured(tree: Mapping[str, Any]) -> Statuses:
     """How the reference provider sees it once all is set up: what is switched off is OFFLINE, and so is a pool that nothing leads to.
 
-    Members are left as the API has them.
+    Members are left as the API has them, and what is seen as it stands is not told: that would count as a change of it.
     """
     balancer: Model = tree["loadbalancer"]
-    going = {
-        identifier
+    standing = {
+        identifier: statuses
         for rows in (tree.get("statuses") or {}).values()
         for identifier, statuses in rows.items()
-        if statuses[0] in ("PENDING_DELETE", "DELETED")
     }
     listeners: Sequence[Model] = balancer.get("listeners") or ()
     led_to = {
@@ -99,8 +100,9 @@ def measured(tree: Mapping[str, Any]) -> Statuses:
     found: Statuses = {}
 
     def see(kind: str, identifier: str, works: bool) -> None:
-        if identifier not in going:
-            status = "ONLINE" if works else "OFFLINE"
+        provisioning, operating = standing.get(identifier, ("", ""))
+        status = "ONLINE" if works else "OFFLINE"
+        if provisioning not in GOING and operating != status:
             found.setdefault(kind, []).append({"id": identifier, "operating_status": status})
 
     see("loadbalancers", tree["loadbalancer_id"], _enabled(balancer))
