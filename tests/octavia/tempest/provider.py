@@ -79,7 +79,7 @@ class Measuring(NoopProvider):
 def measured(tree: Mapping[str, Any]) -> Statuses:
     """How the reference provider sees it once all is set up: what is switched off is OFFLINE, and so is a pool that nothing leads to.
 
-    Members are left as the API has them, and what is seen as it stands is not told: that would count as a change of it.
+    Members with a monitor are left as the API has them, and what is seen as it stands is not told: that would count as a change of it.
     """
     balancer: Model = tree["loadbalancer"]
     standing = {
@@ -99,9 +99,9 @@ def measured(tree: Mapping[str, Any]) -> Statuses:
     }
     found: Statuses = {}
 
-    def see(kind: str, identifier: str, works: bool) -> None:
+    def see(kind: str, identifier: str, works: bool, at_work: str = "ONLINE") -> None:
         provisioning, operating = standing.get(identifier, ("", ""))
-        status = "ONLINE" if works else "OFFLINE"
+        status = at_work if works else "OFFLINE"
         if provisioning not in GOING and operating != status:
             found.setdefault(kind, []).append({"id": identifier, "operating_status": status})
 
@@ -116,6 +116,9 @@ def measured(tree: Mapping[str, Any]) -> Statuses:
         see("pools", pool["pool_id"], _enabled(pool) and pool["pool_id"] in led_to)
         if monitor := pool.get("healthmonitor"):
             see("healthmonitors", monitor["healthmonitor_id"], _enabled(monitor))
+            continue
+        for member in pool.get("members") or ():
+            see("members", member["member_id"], _enabled(member), "NO_MONITOR")
     return found
 
 

@@ -89,7 +89,14 @@ def test_what_is_measured_is_what_the_reference_provider_would_see() -> None:
                     "admin_state_up": True,
                     "healthmonitor": {"healthmonitor_id": "h", "admin_state_up": True},
                 },
-                {"pool_id": "r", "admin_state_up": True},
+                {
+                    "pool_id": "r",
+                    "admin_state_up": True,
+                    "members": [
+                        {"member_id": "m", "admin_state_up": True},
+                        {"member_id": "out", "admin_state_up": False},
+                    ],
+                },
                 {"pool_id": "idle", "admin_state_up": True},
             ],
         },
@@ -108,4 +115,5 @@ def test_what_is_measured_is_what_the_reference_provider_would_see() -> None:
         "l7rules": {"u": "OFFLINE"},
         "pools": {"p": "ONLINE", "r": "ONLINE", "idle": "OFFLINE"},
         "healthmonitors": {"h": "ONLINE"},
+        "members": {"m": "NO_MONITOR", "out": "OFFLINE"},
     }
