@@ -6,21 +6,16 @@ running passes end within the drain time, leases are given back, the outbox goes
 """
 
 import asyncio
-import os
-import signal
 import sys
 from collections.abc import Callable
-from enum import IntEnum
-from typing import Any
 
 import structlog
 import uvloop
 
 from roadstead.assembly import Assembly, Platform, Service, assemble
-from roadstead.bus.connection import Bus, BusOptions
+from roadstead.bus.connection import Bus
 from roadstead.bus.failures import BusRefused
 from roadstead.bus.streams import release
-from roadstead.bus.tasks import end_all
 from roadstead.clock import Clock, SystemClock
 from roadstead.cloud.credentials import Keyring
 from roadstead.cloud.engine import CloudEngine
@@ -31,6 +26,7 @@ from roadstead.logs import start_logging
 from roadstead.seal import Sealer
 from roadstead.service_app import Answers, make_app
 from roadstead.service_health import HealthServer, Readiness, health_app
+from roadstead.service_life import Exit, Life, Step, bus_options, tracing_of
 from roadstead.service_streams import Streams
 from roadstead.service_tasks import Spreading, Supervisor, purge_job, release_job
 from roadstead.service_watch import CloudWatcher, PassWatcher
@@ -38,22 +34,10 @@ from roadstead.settings import BadSettings, Settings, load_settings
 from roadstead.store.api import SchemaBehind, Store, StoreUnavailable
 from roadstead.store.postgres import PostgresStore
 from roadstead.telemetry.metrics import Meters
-from roadstead.telemetry.traces import Tracing, start_tracing
 
 log = structlog.get_logger("roadstead.service")
 
 STOPPING_BOUND = 10.0  # seconds for each step of an ending that has no bound of its own
-OPEN_AGAIN = 2.0
-
-
-class Exit(IntEnum):
-    """Exit statuses; 1 is a fault of the program."""
-
-    DONE = 0
-    FAULT = 1
-    SETTINGS = 2
-    SCHEMA = 3
-    BUS = 4
 
 
 def run(service: Service) -> None:
@@ -87,12 +71,12 @@ class Process:
         self.service = service
         self.settings = settings
         self.meters = Meters(process=True)
-        self.tracing = _tracing(service, settings)
+        self.tracing = tracing_of(service.name, settings)
         self.clock: Clock = SystemClock()
         self.durations = settings.durations()
         self.sealer = Sealer(settings.sealing_keys())
         self.keyring = Keyring()
-        self.bus_options = bus_options(service, settings)
+        self.bus_options = bus_options(service.name, settings)
         self.store = store or PostgresStore(
             settings.database_url.get_secret_value(),
             settings.database_schema or service.name,
@@ -105,7 +89,8 @@ class Process:
         self._wrap = wrap
         self.readiness = Readiness()
         self.supervisor = Supervisor(self.meters, fatal=(BusRefused, SchemaBehind))
-        self.stopping = asyncio.Event()
+        self.life = Life("roadstead.service")
+        self.stopping = self.life.stopping
         self.bus: Bus | None = None
         self.assembly: Assembly | None = None
         self.streams: Streams | None = None
@@ -114,22 +99,8 @@ class Process:
         """Start, wait for the end, end.  The exit status."""
         s = self.settings
         start_logging(self.service.name, s.replica, level=s.log_level, form=s.log_format)
-        self._listen_for_signals()
-        try:
-            status = await self._serve()
-        except SchemaBehind as error:
-            log.critical("the database schema is behind", reason=str(error))
-            status = Exit.SCHEMA
-        except BusRefused as error:
-            log.critical("the broker refused us", reason=str(error))
-            status = Exit.BUS
-        except Exception:
-            log.exception("the service failed")
-            status = Exit.FAULT
-        finally:
-            await self._end()
-        log.info("stopped", status=int(status))
-        return int(status)
+        self.life.listen_for_signals()
+        return int(await self.life.lived(self._serve, self._end))
 
     # ------------------------------------------------------------ start
 
@@ -143,7 +114,8 @@ class Process:
                 health_app(self.readiness, self.meters), self.settings.health_host, self.settings.health_port
             )
             self.supervisor.start("health", server.run_until_cancelled)
-        if not await self._or_stop(self._open_store()) or not await self._or_stop(bus.connect()):
+        or_stop = self.life.or_stop
+        if not await or_stop(self.life.opened(self.store.open)) or not await or_stop(bus.connect()):
             return Exit.DONE
         assembly = self.assembly = assemble(self.service, self._wrap(self._platform(bus)))
         make_app(
@@ -215,29 +187,6 @@ class Process:
             },
         )
 
-    async def _open_store(self) -> None:
-        """Waits for a database that is not there; SchemaBehind at once."""
-        while True:
-            try:
-                await self.store.open()
-            except (StoreUnavailable, OSError) as error:
-                log.warning("no database yet", error=str(error) or type(error).__name__)
-                await asyncio.sleep(OPEN_AGAIN)
-            else:
-                return
-
-    async def _or_stop(self, work: Any) -> bool:
-        """Whether the work was done before the process was told to stop.  Raises what the work raises."""
-        task = asyncio.ensure_future(work)
-        stop = asyncio.create_task(self.stopping.wait())
-        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-        stop.cancel()
-        if task.done():
-            task.result()
-            return True
-        await end_all((task,))
-        return False
-
     async def _until_the_end(self, bus: Bus) -> Exit:
         ends = {
             asyncio.create_task(self.stopping.wait(), name="signal"),
@@ -269,23 +218,11 @@ class Process:
 
     # ------------------------------------------------------------ end
 
-    def _listen_for_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal)
-
-    def _on_signal(self) -> None:
-        if self.stopping.is_set():
-            os._exit(Exit.FAULT)  # asked twice: at once, leases run out by themselves
-        log.info("stopping; a second signal ends it at once")
-        self.stopping.set()
-
     async def _end(self) -> None:
-        """Each step is bounded, and a step that fails does not keep the next ones from being taken."""
         self.readiness.stopping = True
         drain = self.durations.drain + STOPPING_BOUND
         assembly, bus, streams = self.assembly, self.bus, self.streams
-        steps: list[tuple[str, Callable[[], Any], float]] = []
+        steps: list[Step] = []
         if bus is not None:
             steps.append(("requests", lambda: _stop_answering(bus), STOPPING_BOUND))
         steps.append(("consuming", lambda: self.supervisor.stop("streams"), STOPPING_BOUND))
@@ -305,14 +242,7 @@ class Process:
             steps.append(("cloud", self._cloud.close, STOPPING_BOUND))
         steps.append(("database", self.store.close, STOPPING_BOUND))
         steps.append(("traces", lambda: asyncio.to_thread(self.tracing.close), STOPPING_BOUND))
-        for name, step, seconds in steps:
-            try:
-                async with asyncio.timeout(seconds):
-                    await step()
-            except TimeoutError:
-                log.warning("ending took too long", step=name, seconds=seconds)
-            except Exception:
-                log.exception("ending failed", step=name)
+        await self.life.end_in_steps(steps)
 
 
 async def answers(store: Store, seconds: float = 2.0) -> bool:
@@ -334,35 +264,6 @@ async def _flush(assembly: Assembly) -> None:
     await assembly.telling.tell()
     while await assembly.relay.flush():
         pass
-
-
-def _tracing(service: Service, settings: Settings) -> Tracing:
-    try:
-        return start_tracing(
-            service.name,
-            settings.replica,
-            release(),
-            endpoint=settings.otlp_endpoint,
-            file=settings.trace_file,
-        )
-    except OSError as error:
-        raise BadSettings(
-            f"ROADSTEAD_TRACE_FILE: {settings.trace_file} cannot be written: {error.strerror}"
-        ) from None
-
-
-def bus_options(service: Service, settings: Settings) -> BusOptions:
-    """BadSettings when the nkey's file cannot be read."""
-    return BusOptions(
-        servers=tuple(settings.nats_url),
-        name=f"roadstead-{service.name}-{settings.replica}",
-        inbox_prefix=settings.nats_inbox_prefix or f"_INBOX_{service.name}",
-        nkey_seed=settings.nkey_seed(),
-        ca_file=settings.nats_ca_file,
-        replicas=settings.nats_replicas,
-        publish_patience=settings.publish_patience,
-        request_timeout=settings.request_timeout,
-    )
 
 
 __all__ = ["Exit", "Process", "Service", "run"]

@@ -10,7 +10,7 @@ import sys
 
 import uvloop
 
-from roadstead.service import Exit
+from roadstead.service_life import Exit
 from roadstead.settings import Settings, load_settings, table
 from roadstead_octavia.http.operations import NoSuchOperation
 from roadstead_octavia.process import Process

@@ -8,8 +8,6 @@ ends it at once.
 import asyncio
 import contextlib
 import gc
-import os
-import signal
 import socket
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from datetime import timedelta
@@ -18,19 +16,18 @@ from typing import Any
 import structlog
 import uvicorn
 
-from roadstead.bus.connection import Bus, BusOptions
+from roadstead.bus.connection import Bus
 from roadstead.bus.failures import BusRefused
 from roadstead.bus.streams import release
 from roadstead.bus.tasks import end_all
 from roadstead.logs import start_logging
-from roadstead.service import Exit
 from roadstead.service_health import HealthServer, Readiness, health_app
+from roadstead.service_life import Exit, Life, bus_options, tracing_of
 from roadstead.service_tasks import Supervisor
-from roadstead.settings import BadSettings, Settings
-from roadstead.store.api import SchemaBehind, StoreUnavailable
+from roadstead.settings import Settings
+from roadstead.store.api import SchemaBehind
 from roadstead.subjects import OCTAVIA_API
 from roadstead.telemetry.metrics import Meters
-from roadstead.telemetry.traces import Tracing, start_tracing
 from roadstead_octavia.call import Operation, Parts, _now
 from roadstead_octavia.db.claims import Claims
 from roadstead_octavia.db.postgres import PostgresDatabase
@@ -115,19 +112,6 @@ def _shared(host: str, port: int) -> socket.socket:
     return made
 
 
-def bus_options(settings: Settings) -> BusOptions:
-    return BusOptions(
-        servers=tuple(settings.nats_url),
-        name=f"roadstead-{OCTAVIA_API}-{settings.replica}",
-        inbox_prefix=settings.nats_inbox_prefix or f"_INBOX_{OCTAVIA_API}",
-        nkey_seed=settings.nkey_seed(),
-        ca_file=settings.nats_ca_file,
-        replicas=settings.nats_replicas,
-        publish_patience=settings.publish_patience,
-        request_timeout=settings.request_timeout,
-    )
-
-
 class Process:
     """One replica.  BadSettings (BadPolicy, NoSuchOperation) for what cannot be.  network, keys and operations: those of the
     settings and the package unless given."""
@@ -144,7 +128,7 @@ class Process:
         self.settings = settings
         self.octavia = octavia
         self.meters = Meters(process=True)
-        self.tracing = _tracing(settings)
+        self.tracing = tracing_of(OCTAVIA_API, settings)
         self.policy = PolicyEngine(octavia.policy_file)
         self.keystone, self.identity = self._identity()
         self.database = PostgresDatabase(
@@ -154,7 +138,7 @@ class Process:
             patience=min(settings.database_patience, 5.0),  # a client waits for it
             role=settings.database_role,
         )
-        self.bus = Bus(bus_options(settings), meters=self.meters, tracing=self.tracing)
+        self.bus = Bus(bus_options(OCTAVIA_API, settings), meters=self.meters, tracing=self.tracing)
         self.network = network or network_of(octavia)
         self.keys = keys or keys_of(octavia)
         options = octavia.options()
@@ -180,29 +164,16 @@ class Process:
         self.readiness = Readiness({"database": self._database_fault})
         self.supervisor = Supervisor(self.meters, fatal=(BusRefused, SchemaBehind))
         self.server = Server(self._server_config(), reuse_port=octavia.reuse_port)
-        self.stopping = asyncio.Event()
+        self.life = Life("roadstead.octavia")
+        self.stopping = self.life.stopping
 
     async def main(self) -> int:
         """Start, wait for the end, end.  The exit status."""
         s = self.settings
         start_logging(OCTAVIA_API, s.replica, level=s.log_level, form=s.log_format)
         _collect_seldom()
-        self._listen_for_signals()
-        try:
-            status = await self._serve()
-        except SchemaBehind as error:
-            log.critical("the database schema is behind", reason=str(error))
-            status = Exit.SCHEMA
-        except BusRefused as error:
-            log.critical("the broker refused us", reason=str(error))
-            status = Exit.BUS
-        except Exception:
-            log.exception("the service failed")
-            status = Exit.FAULT
-        finally:
-            await self._end()
-        log.info("stopped", status=int(status))
-        return int(status)
+        self.life.listen_for_signals()
+        return int(await self.life.lived(self._serve, self._end))
 
     # ------------------------------------------------------------ start
 
@@ -217,7 +188,7 @@ class Process:
                 health_app(self.readiness, self.meters), self.settings.health_host, self.settings.health_port
             )
             self.supervisor.start("health", health.run_until_cancelled)
-        if not await self._or_stop(self._open_database()):
+        if not await self.life.or_stop(self.life.opened(self.database.open)):
             return Exit.DONE
         for name, work in self._jobs().items():
             self.supervisor.start(name, work)
@@ -279,29 +250,6 @@ class Process:
         )
         return keystone, TokenIdentity(keystone, is_admin, rules)
 
-    async def _open_database(self) -> None:
-        """Waits for a database that is not there; SchemaBehind at once."""
-        while True:
-            try:
-                await self.database.open()
-            except (StoreUnavailable, OSError) as error:
-                log.warning("no database yet", error=str(error) or type(error).__name__)
-                await asyncio.sleep(OPEN_AGAIN)
-            else:
-                return
-
-    async def _or_stop(self, work: Awaitable[None]) -> bool:
-        """Whether the work was done before the process was told to stop.  Raises what the work raises."""
-        task = asyncio.ensure_future(work)
-        stop = asyncio.create_task(self.stopping.wait())
-        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-        stop.cancel()
-        if task.done():
-            task.result()
-            return True
-        await end_all((task,))
-        return False
-
     # ------------------------------------------------------------ jobs
 
     def _jobs(self) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -359,19 +307,7 @@ class Process:
 
     # ------------------------------------------------------------ end
 
-    def _listen_for_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal)
-
-    def _on_signal(self) -> None:
-        if self.stopping.is_set():
-            os._exit(Exit.FAULT)  # asked twice: at once
-        log.info("stopping; a second signal ends it at once")
-        self.stopping.set()
-
     async def _end(self) -> None:
-        """Each step is bounded, and a step that fails does not keep the next ones from being taken."""
         self.readiness.stopping = True
         steps: list[tuple[str, Callable[[], Awaitable[Any]]]] = []
         if self.bus.number:
@@ -382,14 +318,7 @@ class Process:
             ("database", self.database.close),
             ("traces", lambda: asyncio.to_thread(self.tracing.close)),
         ]
-        for name, step in steps:
-            try:
-                async with asyncio.timeout(STEP_BOUND):
-                    await step()
-            except TimeoutError:
-                log.warning("ending took too long", step=name, seconds=STEP_BOUND)
-            except Exception:
-                log.exception("ending failed", step=name)
+        await self.life.end_in_steps((name, step, STEP_BOUND) for name, step in steps)
         for asked in (self.keystone, self.network, self.keys):
             if (
                 close := getattr(asked, "close", None)
@@ -408,18 +337,3 @@ async def _again(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
     while True:
         await work()
         await asyncio.sleep(seconds)
-
-
-def _tracing(settings: Settings) -> Tracing:
-    try:
-        return start_tracing(
-            OCTAVIA_API,
-            settings.replica,
-            release(),
-            endpoint=settings.otlp_endpoint,
-            file=settings.trace_file,
-        )
-    except OSError as error:
-        raise BadSettings(
-            f"ROADSTEAD_TRACE_FILE: {settings.trace_file} cannot be written: {error.strerror}"
-        ) from None
