@@ -78,3 +78,7 @@ test-cloud: setup ## the cloud level alone
 .PHONY: test-ovn bench-ovn
 test-ovn: setup ## the ovn level alone: a real OVN, packets in network namespaces (root on Debian)
 	@$(BIN)/python scripts/levels.py --require all --only ovn -- $(ARGS)
+
+bench-ovn: setup ## the OVN worker beside the original 11.0.0, and from an accepted creation to ACTIVE (root on Debian; ARGS="--quick --only path")
+	@deploy/ovn/ovn install
+	@$(BIN)/python -m tests.bench.ovn $(ARGS)

@@ -130,18 +130,22 @@ class FreeNetwork:
             id=subnet_id, network_id=self.network, cidr=self.cidr, gateway_ip=None, ip_version=version
         )
 
-    def get_port(self, port_id):
-        fixed = [{"subnet_id": self.subnet_, "ip_address": "0.0.0.0"}]
-        return Thing(
-            id=port_id, name=f"ovn-lb-vip-{port_id}", network_id=self.network, fixed_ips=fixed,
-            device_owner="ovn-lb:vip", device_id="", project_id="",
+    def lend(self, tree):
+        """The port of the load balancer that is about to be made is the only one that is looked for."""
+        fixed = [{"subnet_id": self.subnet_, "ip_address": tree["vip_address"]}]
+        self.port = Thing(
+            id=tree["vip_port_id"], name=f"ovn-lb-vip-{tree['loadbalancer_id']}", network_id=self.network,
+            fixed_ips=fixed, device_owner="ovn-lb:vip", device_id="", project_id="",
         )  # fmt: skip
 
+    def get_port(self, _):
+        return self.port
+
     def ports(self, **_):
-        return iter(())
+        return iter([self.port])
 
     def find_port(self, *_, **__):
-        return None
+        return self.port
 
     def ips(self, **_):
         return iter(())
@@ -169,9 +173,9 @@ class Provider:
         self.api = Api()
         helper.o_driver_lib.DriverLibrary = lambda *_, **__: self.api
         clients.get_octavia_client = lambda: self.api
-        if "network" in settings:
-            network = FreeNetwork(**settings["network"])
-            clients.get_neutron_client = lambda: network
+        self.network = FreeNetwork(**settings["network"]) if "network" in settings else None
+        if self.network:
+            clients.get_neutron_client = lambda: self.network
         # Each attempt is still made; the naps between them are left out.
         for name in ("delete_port", "_update_status_to_octavia"):
             getattr(helper.OvnProviderHelper, name).retry.sleep = lambda _: None
@@ -214,6 +218,8 @@ class Provider:
         what = request["do"]
         if what == "know":
             self.api.know(request["tree"])
+            if self.network:
+                self.network.lend(request["tree"])
         elif what == "sync":
             self.driver.do_sync(provider="ovn")
         elif what == "batch":

@@ -1,0 +1,1 @@
+"""Speed of the OVN worker beside the original provider, and of the whole path from an accepted creation to ACTIVE."""
