@@ -10,7 +10,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 import ovs.db.error
 import ovs.db.idl
@@ -297,6 +299,12 @@ class _Waits:
         self.milliseconds = 0
 
 
+# A switch that carries a thousand load balancers names them all again whenever one comes or goes.
+@lru_cache(131072)
+def _text_of(handle: UUID) -> str:
+    return str(handle)
+
+
 def plain(row: Any) -> dict[str, Any]:
     """The columns of a row of the library: dicts, frozensets, single values or None, UUIDs as text."""
     found: dict[str, Any] = {}
@@ -306,7 +314,8 @@ def plain(row: Any) -> dict[str, Any]:
         if kind.value is not None:
             found[name] = {key.value: value.value for key, value in datum.values.items()}
             continue
-        values = [str(x.value) if kind.key.type is ovs.db.types.UuidType else x.value for x in datum.values]
+        is_reference = kind.key.type is ovs.db.types.UuidType
+        values = [_text_of(x.value) if is_reference else x.value for x in datum.values]
         if kind.n_max > 1:
             found[name] = frozenset(values)
         else:
