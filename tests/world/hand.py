@@ -131,7 +131,11 @@ class HttpHand:
         self.project = str(token["project"]["id"])
         self._bases = {"identity": url}
         for service in token["catalog"]:
-            public = [e["url"] for e in service["endpoints"] if e["interface"] == "public"]
+            public = [
+                each["url"]
+                for each in service["endpoints"]
+                if each["interface"] == "public" and each.get("region") == found["region_name"]
+            ]
             if public:
                 kind = _OLD_NAMES.get(service["type"], service["type"])
                 self._bases.setdefault(kind, re.sub(r"/v\d[\d.]*(/[^/]*)?/?$", "", public[0]).rstrip("/"))

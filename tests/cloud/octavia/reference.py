@@ -4,6 +4,7 @@ The service gets a region of its own in the catalog, in which the other services
 sees a difference.  All that these tests make bears their own names, and is removed before they begin and when they end.
 """
 
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.octavia.people import People
 
 REGION = "RoadsteadOctavia"
 SHARED = ("identity", "network", "compute", "image")
+WITHIN = 60.0
 INTERFACES = ("public", "internal")
 
 
@@ -118,11 +120,25 @@ class CloudPeople(People):
                 self.admin("DELETE", f"/identity/v3/users/{user['id']}")
 
     def _empty(self, project: str) -> None:
-        """What of Neutron is in the project, in the order in which it can go."""
+        """Load balancers of the cloud's own Octavia, then what of Neutron is in the project, in the order in which it can go."""
+        self._no_load_balancers(f"/load-balancer/v2/lbaas/loadbalancers?project_id={project}")
         for kind in ("floatingips", "ports", "subnets", "networks", "security-groups"):
             rows = self.admin("GET", f"/network/v2.0/{kind}?project_id={project}")[kind.replace("-", "_")]
             for row in rows:
                 self.admin("DELETE", f"/network/v2.0/{kind}/{row['id']}")
+
+    def _no_load_balancers(self, path: str) -> None:
+        """RuntimeError when they do not go."""
+        ends = time.monotonic() + WITHIN
+        while rows := self.admin("GET", path)["loadbalancers"]:
+            if time.monotonic() > ends:
+                raise RuntimeError(f"{len(rows)} load balancers do not go: {rows[0]['provisioning_status']}")
+            for row in rows:
+                if not row["provisioning_status"].startswith("PENDING"):
+                    where = f"/load-balancer/v2/lbaas/loadbalancers/{row['id']}?cascade=true"
+                    with suppress(RuntimeError):  # something of it has only now begun to change
+                        self.admin("DELETE", where)
+            time.sleep(0.5)
 
 
 class ReferenceService(Service):

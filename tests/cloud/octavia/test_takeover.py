@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import openstack
@@ -17,11 +19,13 @@ from tests.octavia.client import Client
 from tests.octavia.osc import Osc
 from tests.octavia.people import PASSWORD, Home
 from tests.octavia.test_openstack_command import environment
+from tests.scenarios import test_loadbalancer
+from tests.world.adapter_stack import Session
 
 from .reference import ReferenceCloud
-from .takeover import Takeover
+from .takeover import Rows, Takeover
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 WITHIN = 60.0
 LISTS = ("loadbalancers", "listeners", "pools", "healthmonitors")
 
@@ -37,6 +41,9 @@ def takeover(
         yield takeover.start()
     finally:
         takeover.stop()
+        if kept := os.environ.get("ROADSTEAD_KEEP_LOGS"):
+            for program in (*takeover.replicas, *takeover.workers):
+                (Path(kept) / f"{name}-{program.directory.name}.log").write_text(program.words())
 
 
 async def until(check: Callable[[], Awaitable[Any]], what: str) -> Any:
@@ -156,66 +163,117 @@ def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     return told
 
 
-async def test_what_the_original_made_stays_can_be_changed_and_goes_back(takeover: Takeover) -> None:
-    red = takeover.people.red
+@dataclass(frozen=True)
+class Taken:
+    """Three load balancers that the original made; rows and shown: as they were before ours took over."""
+
+    takeover: Takeover
+    kept: str
+    changed: str
+    deleted: str
+    rows: Mapping[str, Rows]
+    shown: dict[str, Any]
+
+    def ours(self) -> "Cloud":
+        return Cloud(self.takeover, self.takeover.url)
+
+    def rows_now(self, *ids: str) -> dict[str, Rows]:
+        return {lb: self.takeover.rows_in_ovn(lb) for lb in ids}
+
+
+@pytest.fixture(scope="module")
+def taken(takeover: Takeover) -> Taken:
+    """Ours serves the cloud."""
+    found = asyncio.run(_made_by_the_original(takeover))
+    takeover.take_over()
+    return found
+
+
+async def _made_by_the_original(takeover: Takeover) -> Taken:
     before = Cloud(takeover, takeover.original_url)
-    kept = await before.balancer(red, "kept")
-    changed = await before.balancer(red, "changed", 8080)
-    deleted = await before.balancer(red, "deleted", 8081)
-    made = (kept, changed, deleted)
+    made = [
+        await before.balancer(takeover.people.red, name, port)
+        for name, port in (("kept", 80), ("changed", 8080), ("deleted", 8081))
+    ]
     rows = {lb: takeover.rows_in_ovn(lb) for lb in made}
     assert all(found["rows"] and found["holders"] and found["checks"] for found in rows.values()), rows
     shown = await before.picture()
+    before.api.close()
+    return Taken(takeover, made[0], made[1], made[2], rows, shown)
 
-    takeover.take_over()
-    ours = Cloud(takeover, takeover.url)
-    assert differences(await ours.picture(), shown) == []
+
+async def test_rows_and_answers_are_those_of_the_original(taken: Taken) -> None:
+    ours = taken.ours()
+    assert differences(await ours.picture(), taken.shown) == []
 
     async def adopted() -> bool:
-        return all(None not in takeover.revision_in_ovn(lb) for lb in made)
+        return all(None not in taken.takeover.revision_in_ovn(lb) for lb in taken.rows)
 
     await until(adopted, "our worker knows the rows")
-    assert {lb: takeover.rows_in_ovn(lb) for lb in made} == rows
-    assert differences(await ours.picture(), shown) == []
+    assert taken.rows_now(*taken.rows) == taken.rows
+    assert differences(await ours.picture(), taken.shown) == []
+    ours.api.close()
 
-    # openstacksdk finds ours by the catalog of the same region, and changes what the original made.
+
+def test_clients_change_and_delete_what_the_original_made(taken: Taken) -> None:
+    takeover, red = taken.takeover, taken.takeover.people.red
+    # openstacksdk finds ours by the catalog of the same region.
     proxy = connection(takeover).load_balancer
-    assert sorted(lb.id for lb in proxy.load_balancers()) == sorted(made)
-    (pool,) = proxy.pools(loadbalancer_id=changed)
+    assert {lb.id for lb in proxy.load_balancers()} >= {taken.kept, taken.changed, taken.deleted}
+    (pool,) = proxy.pools(loadbalancer_id=taken.changed)
     proxy.create_member(pool, address="10.0.7.3", protocol_port=8080, subnet_id=red.subnet)
-    proxy.wait_for_load_balancer(changed, wait=WITHIN, interval=0.2)
-    assert "10.0.7.3:8080" in str(takeover.rows_in_ovn(changed)["rows"][0]["vips"])
+    proxy.wait_for_load_balancer(taken.changed, wait=WITHIN, interval=0.2)
+    assert "10.0.7.3:8080" in str(takeover.rows_in_ovn(taken.changed)["rows"][0]["vips"])
 
     # So does the openstack command.
     osc = Osc(**environment(takeover, red.name, PASSWORD))
     try:
-        osc.do(f"set {changed} --name renamed --wait")
-        assert osc.see("show renamed")["id"] == changed
-        osc.do(f"delete {deleted} --cascade --wait")
+        osc.do(f"set {taken.changed} --name renamed --wait")
+        assert osc.see("show renamed")["id"] == taken.changed
+        osc.do(f"delete {taken.deleted} --cascade --wait")
     finally:
         osc.close()
-    assert takeover.rows_in_ovn(deleted) == {"rows": [], "checks": [], "holders": []}
-    assert takeover.ports(device_id=f"lb-{deleted}") == []
+    assert takeover.rows_in_ovn(taken.deleted) == {"rows": [], "checks": [], "holders": []}
+    assert takeover.ports(device_id=f"lb-{taken.deleted}") == []
+    assert taken.rows_now(taken.kept) == {taken.kept: taken.rows[taken.kept]}
 
-    # A new one beside them, made by ours alone; and what nobody touched is as the original left it.
-    new = await ours.balancer(red, "new", 8082)
-    assert takeover.rows_in_ovn(new)["rows"]
-    assert takeover.rows_in_ovn(kept) == rows[kept]
-    rows |= {lb: takeover.rows_in_ovn(lb) for lb in (changed, new)}
-    shown = await ours.picture()
+
+def test_our_own_region_makes_and_edits_load_balancers_through_it(taken: Taken) -> None:
+    """A registered region on the real cloud: its catalog leads to ours."""
+    clouds = taken.takeover.cloud.clouds
+    region = Session("cloud", pace=0.35, at_once=2, patience=240, cloud=(clouds, "roadstead-admin"))
+    scenarios = (
+        test_loadbalancer.test_inv_262_inv_264_inv_265_inv_283_inv_285_create_full,
+        test_loadbalancer.test_inv_263_inv_274_inv_275_inv_276_inv_278_edits_change_the_parts_in_place,
+    )
+    try:
+        region.open()
+        region.schedule([(one, one.__name__, {}) for one in scenarios])
+        for one in scenarios:
+            region.result(one, one.__name__, {})
+    finally:
+        region.close()
+
+
+async def test_the_original_goes_on_with_what_ours_left(taken: Taken) -> None:
+    """What ours made and changed meanwhile goes along, and can be changed and deleted there."""
+    takeover = taken.takeover
+    ours = taken.ours()
+    new = await ours.balancer(takeover.people.red, "new", 8082)
+    left = [lb["id"] for lb in await ours.api.listed("loadbalancers")]
+    assert {new, taken.kept, taken.changed} <= set(left)
+    rows, shown = taken.rows_now(*left), await ours.picture()
     ours.api.close()
 
-    # The way back: the original shows the same, carries on with the rows that ours wrote, and takes all of it away.
     takeover.hand_back()
     after = Cloud(takeover, takeover.original_url)
     assert differences(await after.picture(), shown) == []
-    assert {lb: takeover.rows_in_ovn(lb) for lb in (kept, changed, new)} == {
-        lb: rows[lb] for lb in (kept, changed, new)
-    }
+    assert taken.rows_now(*left) == rows
     (listener,) = [one for one in await after.api.listed("listeners") if one["name"] == "new"]
     await after.api.ok("PUT", f"listeners/{listener['id']}", {"listener": {"admin_state_up": False}})
     await after.settled(new)
     assert [row["vips"] for row in takeover.rows_in_ovn(new)["rows"]] == [{}]
-    for lb in (new, changed, kept):
+    for lb in left:
         await removed(after.api, lb)
         assert takeover.rows_in_ovn(lb)["rows"] == []
+    after.api.close()

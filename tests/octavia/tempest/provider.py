@@ -18,7 +18,8 @@ from roadstead_octavia.provider.noop import driver
 from roadstead_octavia.provider.noop.__main__ import main
 from roadstead_octavia.provider.noop.process import NoopProvider
 
-AFTER = 1.0  # seconds from the end of an operation to the first measurement
+# Seconds from the end of the last operation to a measurement: of what serves, and of members, which the reference hears of later.
+AFTER, MEMBERS_AFTER = 1.0, 10.0
 GOING = ("PENDING_DELETE", "DELETED")
 AT_ONCE = frozenset({"healthmonitors", "l7policies", "l7rules"})
 Model = Mapping[str, Any]
@@ -60,10 +61,17 @@ class Measuring(NoopProvider):
             task.add_done_callback(lambda done: self._forget(identifier, done))
 
     async def _measure(self, identifier: str, revision: int, statuses: Statuses) -> None:
+        kinds = statuses.keys() - AT_ONCE - {"members"}
         await asyncio.sleep(AFTER)
-        later = {kind: rows for kind, rows in statuses.items() if kind not in AT_ONCE}
-        message = {"loadbalancer_id": identifier, "revision": revision, **later}
-        headers = {"Nats-Msg-Id": f"{identifier}.{revision}.measured"}
+        await self._tell(identifier, revision, {kind: statuses[kind] for kind in kinds})
+        await asyncio.sleep(MEMBERS_AFTER - AFTER)
+        await self._tell(identifier, revision, {k: v for k, v in statuses.items() if k == "members"})
+
+    async def _tell(self, identifier: str, revision: int, seen: Statuses) -> None:
+        if not seen:
+            return
+        message = {"loadbalancer_id": identifier, "revision": revision, **seen}
+        headers = {"Nats-Msg-Id": f"{identifier}.{revision}.{'-'.join(sorted(seen))}"}
         try:
             await self._bus.publish(
                 provider_report_subject(self.name, "status"), orjson.dumps(message), headers
