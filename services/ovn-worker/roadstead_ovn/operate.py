@@ -22,6 +22,7 @@ from roadstead_ovn.subnets import Subnets, subnets_of
 
 PREFIX = "operate_"
 REASON = "operator"
+LONGEST_ID = 36
 _COLUMNS = {"health_check": "health_checks"}
 
 
@@ -42,9 +43,10 @@ class Operate:
         questions = {"show": self.show, "diff": self.diff, "sync": self.sync}
         work = questions.get(method.removeprefix(PREFIX))
         if work is None:
-            text = f"{method} is no question; there are {', '.join(questions)}"
-            return {"error": {"class": "NotImplemented", "user": text, "operator": text}}
+            return _refused(f"{method} is no question; there are {', '.join(questions)}")
         identifier = arguments[0] if arguments and isinstance(arguments[0], str) else ""
+        if len(identifier) > LONGEST_ID or (not identifier and work != self.sync):
+            return _refused("give the id of a load balancer")
         return {"ok": True, "returns": await work(identifier)}
 
     async def sync(self, identifier: str) -> Json:
@@ -110,6 +112,10 @@ class Operate:
         await self._subnets.of([balancer])
         facts = replace(self._nb.facts(balancer), subnets=self._subnets.known(sorted(subnets_of(balancer))))
         return tree, balancer, facts
+
+
+def _refused(text: str) -> Json:
+    return {"error": {"class": "NotImplemented", "user": text, "operator": text}}
 
 
 def _row(row: LoadBalancerRow) -> dict[str, Any]:

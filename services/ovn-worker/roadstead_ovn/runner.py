@@ -70,11 +70,11 @@ class Runner:
         try:
             while True:
                 self._nudged.clear()
-                room = self._most - len(self._tasks)
-                found = list(await self._store.claim(self.owner, room, self.lease)) if self.has_room else []
+                room = self._most - len(self._tasks) if self.has_room else 0
+                found = await self._store.claim(self.owner, room, self.lease) if room else ()
                 for work in found:
                     self.start(work)
-                if len(found) == room:
+                if room and len(found) == room and self.has_room:
                     continue
                 try:
                     async with asyncio.timeout(self._poll):
