@@ -270,12 +270,33 @@ class History:
 
     # ------------------------------------------------------------ the end
 
+    def _wrecks_removed(self) -> None:
+        """An operator removes the servers in ERROR about which a person must decide, where something waits for that decision.
+
+        One that never booted though its resource once did belongs to no retry (INV-302), and its image does not change (INV-081); and
+        nothing comes off a server in ERROR, so a volume that is to go waits for as long as it holds on to it.
+        """
+        for server in list(self.world.cloud.nova.servers.values()):
+            wish = next(
+                (w for w in self.wishes.values() if w.key.id == server.metadata.get("serverID")), None
+            )
+            if server.vm_state != "error" or wish is None or wish.spec is None:
+                continue
+            document = self.world.status(wish.key) or {}
+            unborn = server.launched_at is None and "provisionedAt" in document.get("status", {})
+            wanted = {f"volume-{v['id']}" for v in wish.spec["volumes"]}
+            held = {(self.world.cloud.cinder.volume(v) or {}).get("name") for v in server.attachments}
+            if unborn or held - wanted:
+                status = self.administrator.tries("DELETE", f"/compute/v2.1/servers/{server.id}")
+                self.note(f"operator removes {wish.name} ({status})")
+
     async def calm(self) -> None:
         """Trouble stops; what was left waiting comes to rest."""
         self.note("calm")
         self.world.cloud.faults.clear()
         self.world.cloud.faults.outcomes.clear()
         self.world.bus.weather = Weather()
+        self._wrecks_removed()
         await self.world.quiet(within=4 * 3600)
         await asyncio.sleep(200)  # three sweeps: what others changed is seen, and put right
         await self.world.quiet(within=4 * 3600)

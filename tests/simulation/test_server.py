@@ -143,6 +143,28 @@ def test_a_claimed_volume_waits_for_its_server() -> None:
     run_virtual(scenario())
 
 
+def test_a_claim_that_its_server_forgot_ends_when_the_volume_is_to_go() -> None:
+    """A process may die between claim and attachment, and the wish be another by the time the owner's STATUS is heard."""
+
+    async def scenario() -> None:
+        async with SimWorld.running(SERVICES) as world:
+            await world.register(**offering(world))
+            network, _ = await network_of(world)
+            volume = await volume_in(world, network, "data")
+            server = await server_in(world, network, "web-1")
+            await world.until(server, "provisioned")
+            await world.until(volume, "provisioned")
+            await world.quiet()
+            ask = {"volumeId": volume.id, "claimant": {"kind": "Server", "id": server.id}}
+            assert await world.bus.request("rpc.volumes.claim", ask) == {"ok": True}
+            await world.quiet()
+            assert claim(world, volume) == {"kind": "Server", "id": server.id}
+            await world.delete(volume)
+            await world.until(volume, "gone", within=60)
+
+    run_virtual(scenario())
+
+
 def test_of_two_servers_one_gets_the_volume() -> None:
     async def scenario() -> None:
         async with SimWorld.running(SERVICES) as world:

@@ -1,4 +1,4 @@
-"""What the compute service adds to its assembly: the inventory of flavors and images, and the requests that list them."""
+"""What the compute service adds to its assembly: the inventory of flavors and images, the requests that list them, and a wake."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,7 @@ from roadstead.cloud.port import CloudError
 from roadstead.cloud.verdicts import safe_text
 from roadstead.reconcile.handlers import error_reply
 from roadstead.reconcile.offers import not_settled
+from roadstead.reconcile.views import StatusView
 from roadstead_compute import flavors, images
 from roadstead_compute.inventory import ImagesOff, Inventory
 
@@ -37,6 +38,15 @@ def install(assembly: Assembly) -> None:
 
     assembly.api.more["flavor", "list"] = flavor_list
     assembly.api.more["image", "list"] = image_list
+    assembly.handlers.on_status.append(lambda view: wake_claimant(assembly, view))
+
+
+def wake_claimant(assembly: Assembly, view: StatusView) -> None:
+    """A volume that waits to go makes the server due that claims it: one that wants it no more lets go, however it came to hold on."""
+    claim = view.status.get("claimRef")
+    if view.key.kind == "volume" and view.deleting and not view.gone and isinstance(claim, Mapping):
+        cause = {"reason": f"the volume {view.key.id} is to go"}
+        assembly.handlers.owed.add([("server", str(claim.get("id")))], cause)
 
 
 def _no_region(assembly: Assembly, region: str) -> dict[str, Any] | None:

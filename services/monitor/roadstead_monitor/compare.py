@@ -89,7 +89,7 @@ def _observed(view: StatusView) -> Mapping[str, Any]:
 
 def _absence_is_news(view: StatusView) -> bool:
     """Not for a server that nothing says was ever made: it is simply not there yet."""
-    if view.provisioned:
+    if _contradicted(view, {"present": False}):
         return True
     observed = _observed(view)
     if not observed and reason(view, "Active") is None:
@@ -97,11 +97,18 @@ def _absence_is_news(view: StatusView) -> bool:
     return not observed.get("absent") or observed.get("generation") != view.generation
 
 
+def _contradicted(view: StatusView, facts: Mapping[str, Any]) -> bool:
+    """Whether the facts cannot be true of what the STATUS claims of the newest spec."""
+    return view.status.get("observedGeneration") == view.generation and contradicts(
+        view.status, view.spec, facts
+    )
+
+
 def is_news(view: StatusView, facts: Facts) -> bool:
     """Whether these facts say more than the STATUS: other facts, a claim that they contradict, a mirror or latch behind, or a
     stamp made since."""
     status, observed = view.status, _observed(view)
-    if not observed or observed.get("absent") or (view.provisioned and contradicts(view.spec, facts)):
+    if not observed or observed.get("absent") or _contradicted(view, facts):
         return True
     readable = facts["image"] is not None
     known = {

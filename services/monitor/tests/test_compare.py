@@ -214,3 +214,15 @@ def test_inv_106_inv_098_what_contradicts_a_provisioned_status_is_news_however_o
     assert len(compare([known(observed=observed)], there).news) == 1
     edited = known(observed=observed, observedGeneration=0)
     assert compare([edited], there).news == (), "the newest spec is not claimed to be realized"
+
+
+@pytest.mark.parametrize("there", [[], [listed()]], ids=["absent", "recovered"])
+def test_inv_097_inv_100_what_contradicts_a_park_is_news_though_no_look_saw_its_error(
+    there: list[dict[str, Any]],
+) -> None:
+    observed = {**OBSERVED, "absent": not there}
+    parked = known(observed=observed, provisioningStatus="error", code="REBUILD_CONVERGED_ERROR")
+    assert len(compare([parked], there).news) == 1
+    still = {**OBSERVED, "errored": True, "novaStatus": "ERROR"}
+    consistent = known(observed=still, provisioningStatus="error", code="REBUILD_CONVERGED_ERROR")
+    assert compare([consistent], [listed(status="ERROR")]).news == ()

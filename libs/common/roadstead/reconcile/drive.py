@@ -140,10 +140,11 @@ def _held_back(
     asks: tuple[Asked, ...],
     settle: float,
 ) -> Decision:
-    """While a create's fate is open: no second create, and no deletion is finished on an absence."""
+    """While a create's fate is open: no second create, and nothing is concluded from an absence, the end of a deletion least."""
     creates = decision.verb is not None and decision.verb in kind.creating
+    concludes = decision.verb is not None and decision.verb in kind.concluding
     finishes = p.resource.deleting and isinstance(decision.outcome, Done)
-    if not asks or not (creates or finishes):
+    if not asks or not (creates or concludes or finishes):
         return decision
     left = max(0.0, settle - min((p.now - a.at).total_seconds() for a in asks))
     message = "a request to create was sent and its answer never seen; looking again before asking anew"

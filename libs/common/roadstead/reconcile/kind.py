@@ -12,7 +12,7 @@ Contract of each function (MUST / MAY):
              where the observation is older than its own pass; returns Go(seen') or Stop(outcome).
 - project    pure; monitor facts -> status changes (kinds that are swept).
 - wakes      pure; whether a status change by the monitor makes the row due.
-- contradicted  pure; whether facts cannot be true of a resource whose newest spec is realized: they make the row due however
+- contradicted  pure; whether facts cannot be true of a resource whose status speaks of the newest spec: they make the row due however
              often they were read before.
 - judged     pure, from memory: what the Region and the lists of what it offers say of this resource, as JSON; None while that is not
              known. A park with one of `judged_codes` ends when it becomes something else.
@@ -162,8 +162,10 @@ class Kind(Generic[S, T, O]):
     # (status as a dict, facts, now) -> changes of status fields, like Decision.status
     project: Callable[[Resource[S, T], Mapping[str, Any], datetime], Mapping[str, Any]] | None = None
     wakes: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = _never
-    # (spec as stored, facts); asked only while the newest spec counts as realized
-    contradicted: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = _never
+    # (status and spec as stored, facts); asked only while the status speaks of the newest spec
+    contradicted: Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], bool] = (
+        lambda _status, _spec, _facts: False
+    )
     admit: Callable[[Key, Metadata, S], Admission] = _admit_as_is
     # inventory rules, asked by `apply` only: (key, metadata, spec, stored, directory, extras) -> problems; a first pass parks with
     # the same codes
@@ -180,6 +182,8 @@ class Kind(Generic[S, T, O]):
     # creating verbs that a resource may rightly perform many times (rules, attachments); all others make the one object again only
     # after a second look
     repeatable: frozenset[StrEnum] = frozenset()
+    # verbs that follow from an absence (a claim is let go because nothing is attached): not while a create's fate is open
+    concluding: frozenset[StrEnum] = frozenset()
     # True: the kind's private record is published, sealed, on CREDENTIAL whenever it changes
     publishes_record: bool = False
     # the id this (metadata, spec) must have, or None when any UUID will do (server ids are UUIDv5 of network id and name)

@@ -138,7 +138,7 @@ def observe(
     seen = replace(row, observed=facts, observed_at=message.read_started_at, status=status)
     changed = canonical(status) != canonical(row.status)
     woken = (changed and kind.wakes(row.status, status)) or (
-        _calls_realized(row) and kind.contradicted(row.spec, facts)
+        _claims(row) and kind.contradicted(row.status, row.spec, facts)
     )
     if woken:
         seen = wake(seen, now, cause)
@@ -148,12 +148,10 @@ def observe(
     return Change(seen, [out], result="woken" if woken else "stored")
 
 
-def _calls_realized(row: Row) -> bool:
-    """Whether its STATUS tells everybody that the newest spec is realized; a paused row claims nothing."""
-    status = row.status
+def _claims(row: Row) -> bool:
+    """Whether its STATUS tells of the newest spec how it stands; a paused row claims nothing."""
     return (
-        status.get("provisioningStatus") == "provisioned"
-        and status.get("observedGeneration") == row.generation
+        row.status.get("observedGeneration") == row.generation
         and not row.paused
         and row.spec.get("pause") is not True
     )

@@ -17,7 +17,7 @@ from roadstead_compute.server.model import ServerSpec, ServerStatus, id_of
 from roadstead_compute.server.observe import observe
 from roadstead_compute.server.offer import offer_of
 from roadstead_compute.server.project import project, wakes
-from roadstead_compute.server.rules import CREATING, DESTRUCTIVE, REPEATABLE, Rule
+from roadstead_compute.server.rules import CONCLUDING, CREATING, DESTRUCTIVE, REPEATABLE, Rule
 from roadstead_compute.server.seen import Seen
 from roadstead_compute.server.validate import at_apply, validate
 
@@ -73,6 +73,7 @@ KIND: Kind[ServerSpec, ServerStatus, Seen] = Kind(
     creating=CREATING,
     destructive=DESTRUCTIVE,
     repeatable=REPEATABLE,
+    concluding=CONCLUDING,
     id_of=id_of,
     max_verbs=MAX_VERBS,
 )

@@ -1,7 +1,7 @@
 """One server, one fresh read, one thing to do (behaviour.md sections 6, 9 and 13.4).
 
-The tables are read from the top: the bounded create retry, what the inventory says of a first create, port, floating IP,
-server, image, volumes; for a deletion volumes, server, floating IP, port, claims.  Results of the early steps go along with
+The tables are read from the top: claims to let go of, the bounded create retry, what the inventory says of a first create, port,
+floating IP, server, image, volumes; for a deletion volumes, server, floating IP, port, claims.  Results of the early steps go along with
 whatever the later ones decide, so that a wait or a park never loses them.
 """
 
@@ -10,12 +10,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from roadstead.reconcile.decision import Code, Decision, do, done, park, retry, wait
+from roadstead.reconcile.decision import Code, Decision, Park, Retry, do, done, park, retry, wait
 from roadstead.reconcile.kind import Problem, Resource
 from roadstead_compute.server import texts
 from roadstead_compute.server.decide_image import decide_image
 from roadstead_compute.server.decide_retry import decide_retry
-from roadstead_compute.server.decide_volumes import decide_volumes, rows, rows_change, rows_going
+from roadstead_compute.server.decide_volumes import (
+    decide_release,
+    decide_volumes,
+    owes_release,
+    rows,
+    rows_change,
+    rows_going,
+)
 from roadstead_compute.server.model import AddressPair, ServerSpec, ServerStatus
 from roadstead_compute.server.rules import Rule, Verb
 from roadstead_compute.server.seen import Pair, Seen, VolumeSeen
@@ -47,25 +54,29 @@ def decide(resource: ServerResource, seen: Seen, now: datetime) -> Decision:
 
 
 def _provision(resource: ServerResource, seen: Seen) -> Decision:
-    again = decide_retry(resource.status, resource.conditions, seen)
-    if again is not None:
-        return again
-    learned = _learned(resource, seen)
-    decision = _before_create(resource, seen) or _port(resource, seen) or _address(resource.spec, seen)
+    wanted = _wanted(resource)
+    learned: dict[str, Any] = dict(rows_change(resource.status.volumes, rows(wanted, seen)))
+    decision = decide_release(wanted, seen) or decide_retry(resource.status, resource.conditions, seen)
+    if decision is None:
+        learned |= _learned(resource, seen)
+        decision = _before_create(resource, seen) or _port(resource, seen) or _address(resource.spec, seen)
     if decision is None:
         decision = _server(resource, seen)
+    if isinstance(decision.outcome, Park) and owes_release(wanted, seen):
+        # the same words, but looked at again: a park would keep the claim for ever
+        decision = replace(decision, outcome=Retry(decision.outcome.code, decision.outcome.message))
     return replace(decision, status={**learned, **decision.status})
 
 
 def _learned(resource: ServerResource, seen: Seen) -> dict[str, Any]:
-    """What this read tells by itself: addresses, attachment rows, and that a retry came to an end."""
+    """What this read tells by itself: addresses, and that a retry came to an end."""
     learned: dict[str, Any] = {}
     if seen.port is not None:
         learned["privateIP"] = seen.port.address
         learned["publicIP"] = seen.addresses[0].address if len(seen.addresses) == 1 else None
     if resource.status.providerCreateRetrying:
         learned["providerCreateRetrying"] = None
-    return {**learned, **rows_change(resource.status.volumes, rows(_wanted(resource), seen))}
+    return learned
 
 
 def _wanted(resource: ServerResource) -> tuple[str, ...]:

@@ -11,21 +11,20 @@ from roadstead.reconcile.decision import Code, Decision, do, retry, wait
 from roadstead_compute.server import texts
 from roadstead_compute.server.model import Row
 from roadstead_compute.server.rules import Rule, Verb
-from roadstead_compute.server.seen import Seen, ServerSeen, VolumeSeen
+from roadstead_compute.server.seen import MOVING, Seen, ServerSeen, VolumeSeen
 
-MOVING = frozenset({"attaching", "reserved", "detaching"})
 Trouble = tuple[Code, str]
 
 
 def next_volume(wanted: Sequence[str], seen: Seen) -> tuple[Rule, Verb, VolumeSeen] | None:
     """The next thing to do about a volume, unwanted ones first; also tells the verb which volume is meant."""
-    for volume in seen.volumes:
-        if volume.id in wanted or volume.failure is not None or volume.detaching:
-            continue
-        if not volume.on(seen.server):
-            return Rule.RELEASE, Verb.RELEASE, volume
-        if seen.server is not None and seen.server.attachable:
-            return Rule.DETACH, Verb.DETACH, volume
+    unwanted = [v for v in seen.volumes if v.id not in wanted and v.failure is None]
+    free = next((v for v in unwanted if v.off(seen.server)), None)
+    if free is not None:
+        return Rule.RELEASE, Verb.RELEASE, free
+    held_on = next((v for v in unwanted if v.on(seen.server) and not v.detaching), None)
+    if held_on is not None and seen.server is not None and seen.server.attachable:
+        return Rule.DETACH, Verb.DETACH, held_on
     for ident in wanted:
         held = seen.volume(ident)
         if held is None or trouble(held, seen.server) is not None:
@@ -35,6 +34,20 @@ def next_volume(wanted: Sequence[str], seen: Seen) -> tuple[Rule, Verb, VolumeSe
         if _may_attach(held, seen.server):
             return Rule.ATTACH, Verb.ATTACH, held
     return None
+
+
+def decide_release(wanted: Sequence[str], seen: Seen) -> Decision | None:
+    """Let go of what is neither wanted nor on the server; a claim waits for nothing that may be wrong with the server itself."""
+    step = next_volume(wanted, seen)
+    if step is None or step[0] is not Rule.RELEASE:
+        return None
+    rule, verb, volume = step
+    return do(rule, verb, f"volume {volume.id}")
+
+
+def owes_release(wanted: Sequence[str], seen: Seen) -> bool:
+    """Whether a claim is still to be let go without anybody's doing: its volume comes off, or its owner did not answer."""
+    return any(v.id not in wanted and (v.detaching or not v.on(seen.server)) for v in seen.volumes)
 
 
 def _may_attach(volume: VolumeSeen, server: ServerSeen | None) -> bool:

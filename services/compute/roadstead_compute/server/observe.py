@@ -229,7 +229,7 @@ def _claims(view: StatusView, server: str) -> bool:
 
 
 async def _volume(p: ServerPass, ident: str, server: ServerSeen | None) -> VolumeSeen:
-    """One list request, and none for a volume that cannot be attached yet anyway."""
+    """One list request, and none for a volume that cannot be attached yet anyway; one read more where a list lacks what we noted."""
     view = p.target("volume", ident)
     row = any(r.id == ident for r in p.resource.status.volumes)
     if view is not None and not _same_owner(p, view):
@@ -243,7 +243,15 @@ async def _volume(p: ServerPass, ident: str, server: ServerSeen | None) -> Volum
     )
     if not (seen.ready or claimed or row):
         return seen
-    found = await p.find(p.principal, "block-storage", "volume.detail", names.volume_name(ident))
+    name, noted = names.volume_name(ident), f"volume {ident}"
+    found = await p.find(p.principal, "block-storage", "volume.detail", name)
+    if found is None:
+        held = p.remembered.get(noted)
+        await p.not_contradicted(
+            p.principal, "block-storage", "volume.get", held, lambda volume: volume.get("name") == name
+        )
+    else:
+        p.note(noted, found["id"])
     return with_cinder(seen, found, server)
 
 

@@ -79,6 +79,8 @@ class Verb(StrEnum):
 CREATING = frozenset({Verb.CREATE_PORT, Verb.CREATE_ADDRESS, Verb.CREATE_SERVER, Verb.ATTACH})
 # Wanted and unwanted again by an edit; a second one of the same is refused by the cloud itself.
 REPEATABLE = frozenset({Verb.CREATE_ADDRESS, Verb.ATTACH})
+# Follows from no row of the attachment, which a lost answer of an attach may still bring.
+CONCLUDING = frozenset({Verb.RELEASE})
 DESTRUCTIVE = frozenset(
     {Verb.DELETE_PORT, Verb.DELETE_ADDRESS, Verb.REBUILD, Verb.DELETE_SERVER, Verb.DETACH}
 )

@@ -12,6 +12,9 @@ from roadstead.reconcile.kind import Problem
 Pair = tuple[str, str | None]
 """(network in canonical form, MAC address in lower case or None for the port's own)."""
 
+MOVING = frozenset({"attaching", "reserved", "detaching"})
+"""States of a volume that is on its way onto a server or off one.  While it goes on, Cinder shows no row of the attachment."""
+
 ATTACHABLE = frozenset({"ACTIVE", "PAUSED", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED"})
 """States in which Nova takes volumes on and off."""
 
@@ -97,6 +100,10 @@ class VolumeSeen:
     @property
     def detaching(self) -> bool:
         return self.asked or self.status == "detaching"
+
+    def off(self, server: ServerSeen | None) -> bool:
+        """Proved off the server: without one, or with no row on it while nothing moves the volume."""
+        return server is None or not (self.on(server) or self.asked or self.status in MOVING)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from roadstead.reconcile.decision import Code, Done, Retry, Yield
+from roadstead.reconcile.decision import Code, Done, Park, Retry, Yield
 from roadstead_compute.server import texts
 from roadstead_compute.server.rules import Rule, Verb
 
@@ -117,6 +117,54 @@ def test_13_4_release_inv_201_inv_202_only_when_no_row_is_on_our_server(
 ) -> None:
     decision = build.decide(build.resource(status=STORED), build.seen(volumes=(build.volume(**volume),)))
     assert (decision.rule, decision.verb) == (Rule.RELEASE, Verb.RELEASE)
+
+
+@pytest.mark.parametrize("status", ["attaching", "reserved", "detaching"])
+def test_13_4_a_claim_is_kept_while_the_volume_is_on_its_way(build: Any, status: str) -> None:
+    """An edit may take back an attachment that the cloud has not ended yet; Cinder shows no row of it so far."""
+    resource = build.resource(status=STORED)
+    decision = build.decide(resource, build.seen(volumes=(build.volume(status=status),)))
+    assert decision.rule is Rule.ATTACHMENT_WAITS
+    assert decision.status["volumes"] == [row(build, "Deprovisioning", texts.DETACHING)]
+    without = build.decide(resource, build.absent(volumes=(build.volume(status=status),)))
+    assert without.verb is Verb.RELEASE, "nothing moves it onto a server that is not there"
+
+
+PARKS = [
+    ({"status": "ERROR"}, {}, Code.REBUILD_CONVERGED_ERROR),
+    ({"image": None}, {}, Code.IMAGE_UNVERIFIABLE),
+    ({}, {"image": None}, Code.IMAGE_MISSING),
+]
+
+
+@pytest.mark.parametrize(("server", "spec", "code"), PARKS)
+def test_13_4_inv_077_a_parked_server_lets_go_of_what_is_off(
+    build: Any, server: dict[str, Any], spec: dict[str, Any], code: Code
+) -> None:
+    resource, there = build.resource(spec, STORED), build.server(**server)
+    first = build.decide(resource, build.seen(server=there, volumes=(build.volume(),)))
+    assert (first.rule, first.verb) == (Rule.RELEASE, Verb.RELEASE)
+    last = build.decide(resource, build.seen(server=there))
+    assert isinstance(last.outcome, Park)
+    assert (last.outcome.code, last.status["volumes"]) == (code, None)
+
+
+@pytest.mark.parametrize(("server", "spec", "code"), PARKS)
+@pytest.mark.parametrize("volume", [{"status": "detaching"}, {"failure": (Code.UNAVAILABLE, "no answer")}])
+def test_13_4_no_park_while_a_claim_is_still_to_be_let_go(
+    build: Any, volume: dict[str, Any], server: dict[str, Any], spec: dict[str, Any], code: Code
+) -> None:
+    seen = build.seen(server=build.server(**server), volumes=(build.volume(**volume),))
+    decision = build.decide(build.resource(spec, STORED), seen)
+    assert isinstance(decision.outcome, Retry)
+    assert decision.outcome.code is code
+
+
+def test_13_4_a_parked_server_that_holds_a_volume_in_the_cloud_stays_parked(build: Any) -> None:
+    """Nova takes nothing off a server in error; the volume waits for what a person does about the server."""
+    seen = build.seen(server=build.server(status="ERROR"), volumes=(build.attached(),))
+    decision = build.decide(build.resource(status=STORED), seen)
+    assert isinstance(decision.outcome, Park)
 
 
 def test_13_4_the_row_goes_with_the_release(build: Any) -> None:

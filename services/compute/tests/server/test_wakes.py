@@ -69,6 +69,9 @@ def provisioned(build: Any) -> Row:
     return replace(row, status=status, work=replace(row.work, due_at=None))
 
 
+PARKED = {"provisioningStatus": "error", "code": "REBUILD_CONVERGED_ERROR"}
+
+
 def watched(build: Any, row: Row, minute: int, **facts: Any) -> Any:
     """The monitor's read of that minute."""
     read = {
@@ -113,9 +116,28 @@ def test_inv_106_an_image_that_an_edit_left_behind_wakes_when_somebody_brings_it
 def test_inv_095_what_is_parked_or_paused_is_not_woken_by_facts_that_stay_the_same(build: Any) -> None:
     row = watched(build, provisioned(build), 2, status="ERROR").row
     quiet = replace(row, work=replace(row.work, due_at=None))
-    errored = replace(quiet, status={**quiet.status, "provisioningStatus": "error"})
+    errored = replace(quiet, status={**quiet.status, **PARKED})
     for still in (errored, replace(quiet, paused=True)):
         assert watched(build, still, 3, status="ERROR").result == "unchanged"
+
+
+@pytest.mark.parametrize("now", [{"status": "ACTIVE"}, {"present": False}], ids=["recovered", "absent"])
+@pytest.mark.parametrize("before", [{"status": "ACTIVE"}, {"present": False}], ids=["healthy", "gone"])
+def test_inv_097_inv_100_a_park_ends_though_nobody_but_its_pass_saw_the_error(
+    build: Any, before: dict[str, Any], now: dict[str, Any]
+) -> None:
+    """The error came and went between two looks, so that the facts read as they did before it."""
+    row = watched(build, provisioned(build), 2, **before).row
+    errored = replace(row, status={**row.status, **PARKED}, work=replace(row.work, due_at=None))
+    assert watched(build, errored, 3, **now).result == "woken"
+
+
+def test_inv_074_a_park_for_an_unreadable_image_ends_with_the_first_readable_one(build: Any) -> None:
+    unread = {"provisioningStatus": "error", "code": "IMAGE_UNVERIFIABLE"}
+    row = provisioned(build)
+    parked_row = replace(row, status={**row.status, **unread})
+    assert watched(build, parked_row, 2, image=None).row.work.due_at is None
+    assert watched(build, parked_row, 2).result == "woken"
 
 
 def test_inv_102_a_realized_server_that_others_work_on_is_not_woken(build: Any) -> None:

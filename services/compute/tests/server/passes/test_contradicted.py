@@ -6,6 +6,8 @@ import pytest
 
 from roadstead.reconcile.decision import Code, Done, Retry
 
+VOLUME = "66666666-6666-4666-8666-666666666666"
+
 
 def lies(scene: Any, times: int) -> None:
     """Neither the server nor its port are in the lists; by their ids they are there."""
@@ -28,6 +30,25 @@ async def test_k6_a_server_that_two_lists_hide_is_neither_made_again_nor_called_
         scene.clock.advance(10)
     assert scene.writes() == []
     assert len(scene.servers()) == 1
+
+
+async def test_k6_a_volume_that_a_list_hides_is_not_let_go_of(scene: Any) -> None:
+    await scene.settled()
+    await scene.volume()
+    scene.bench.edit(volumes=[{"id": VOLUME}])
+    await scene.settled()
+    scene.bench.edit(volumes=[])
+    scene.fault("empty_list", service="volume", method="GET", path="/volumes/detail", times=1)
+    ending = await scene.run()
+    assert isinstance(ending.outcome, Retry)
+    assert ending.outcome.code is Code.UNAVAILABLE
+    assert scene.claims
+    for _ in range(3):
+        scene.clock.advance(10)
+        ending = await scene.run()
+    assert ending.outcome == Done()
+    assert scene.claims == {}
+    assert scene.server.attachments == {}
 
 
 async def test_a_server_that_is_gone_by_its_id_too_is_made_again_with_one_read_more(scene: Any) -> None:

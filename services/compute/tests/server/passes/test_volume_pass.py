@@ -210,6 +210,39 @@ async def test_inv_199_detach_then_release_only_after_it_is_confirmed(scene: Any
     assert "volumes" not in scene.bench.status
 
 
+async def test_13_4_an_attachment_taken_back_at_once_keeps_its_claim_until_it_is_off(scene: Any) -> None:
+    """The cloud took the attachment and is at it still when an edit wants the volume no more."""
+    cinder = await wanting(scene)
+    await scene.run()
+    scene.bench.edit(volumes=[])
+    assert isinstance((await scene.run()).outcome, Yield)
+    assert scene.claims, "the volume is on its way onto the server"
+    scene.clock.advance(10)
+    assert isinstance((await scene.run()).outcome, Yield)
+    assert [c.method for c in attachments(scene)] == ["POST", "DELETE"]
+    assert scene.claims
+    scene.clock.advance(10)
+    assert (await scene.run()).outcome == Done()
+    assert scene.claims == {}
+    assert scene.cloud.cinder.volume(cinder)["status"] == "available"
+
+
+async def test_13_4_a_claim_is_kept_while_the_fate_of_an_attach_is_open(scene: Any) -> None:
+    """A request without an answer may still take effect; until the settling time is over no missing row proves anything."""
+    await wanting(scene)
+    scene.fault("no_answer_before", service="compute", method="POST", path="attachments")
+    ending = await scene.run()
+    assert isinstance(ending.outcome, Retry)
+    scene.bench.edit(volumes=[])
+    ending = await scene.run()
+    assert isinstance(ending.outcome, Yield)
+    assert ending.outcome.code is Code.SETTLING
+    assert scene.claims
+    scene.clock.advance(70)
+    assert (await scene.run()).outcome == Done()
+    assert scene.claims == {}
+
+
 async def test_inv_203_a_404_of_the_detach_is_success(scene: Any) -> None:
     await wanting(scene)
     await scene.settled()
