@@ -191,10 +191,12 @@ def taken(takeover: Takeover) -> Taken:
 
 async def _made_by_the_original(takeover: Takeover) -> Taken:
     before = Cloud(takeover, takeover.original_url)
-    made = [
-        await before.balancer(takeover.people.red, name, port)
-        for name, port in (("kept", 80), ("changed", 8080), ("deleted", 8081))
-    ]
+    home = takeover.people.red
+    made = await asyncio.gather(
+        before.balancer(home, "kept"),
+        before.balancer(home, "changed", 8080),
+        before.balancer(home, "deleted", 8081),
+    )
     rows = {lb: takeover.rows_in_ovn(lb) for lb in made}
     assert all(found["rows"] and found["holders"] and found["checks"] for found in rows.values()), rows
     shown = await before.picture()

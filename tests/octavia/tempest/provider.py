@@ -19,7 +19,7 @@ from roadstead_octavia.provider.noop.__main__ import main
 from roadstead_octavia.provider.noop.process import NoopProvider
 
 # Seconds from the end of the last operation to a measurement: of what serves, and of members, which the reference hears of later.
-AFTER, MEMBERS_AFTER = 1.0, 10.0
+AFTER, MEMBERS_AFTER = 1.0, 20.0
 GOING = ("PENDING_DELETE", "DELETED")
 AT_ONCE = frozenset({"healthmonitors", "l7policies", "l7rules"})
 Model = Mapping[str, Any]
