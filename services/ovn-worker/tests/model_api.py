@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -177,18 +177,16 @@ class ModelApi:
 
     # ------------------------------------------------------------ what providers say
 
-    async def result(self, body: Json, message_id: str) -> None:
+    async def result(self, body: Mapping[str, Any], message_id: str) -> None:
         await asyncio.sleep(0)
-        body = orjson.loads(orjson.dumps(body))
-        self.reports.append(body)
+        self.reports.append(orjson.loads(orjson.dumps(body)))  # as it arrives
         operation = self.operations[body["operation"]]
         assert operation.load_balancer == body["loadbalancer_id"]
         self._end(operation, body["outcome"], body.get("statuses") or {})
 
-    async def status(self, body: Json) -> None:
+    async def status(self, body: Mapping[str, Any]) -> None:
         await asyncio.sleep(0)
-        body = orjson.loads(orjson.dumps(body))
-        self.reports.append(body)
+        self.reports.append(orjson.loads(orjson.dumps(body)))  # as it arrives
         found = self.trees.get(body["loadbalancer_id"])
         if found is None or found["revision"] > body["revision"]:
             return

@@ -256,12 +256,9 @@ class ModelRegion:
         fixed = body["fixed_ips"][0]
         self.numbers += 1
         prefix = SUBNETS[fixed["subnet_id"]][1].partition("/")[0]
-        address = (
-            fixed.get("ip_address")
-            or f"{prefix[:-1] if prefix.endswith('.0') else prefix}{self.numbers % 200:x}"
-        )
-        if "." in address:
-            address = f"{prefix.rpartition('.')[0]}.{self.numbers % 200}"
+        number = self.numbers % 200
+        chosen = f"{prefix.rpartition('.')[0]}.{number}" if "." in prefix else f"{prefix}{number:x}"
+        address = fixed.get("ip_address") or chosen
         port = PortLaid(
             f"made-{self.numbers}", body["network_id"], (f"{address}/{LENGTH[fixed['subnet_id']]}",), body["name"],
             body["device_owner"], body["device_id"],

@@ -209,7 +209,7 @@ async def test_what_the_database_refuses_is_told_at_once(stage: Stage) -> None:
     async def refuse(*_: Any) -> Any:
         raise Rejected("constraint violation")
 
-    stage.copy.write = refuse  # type: ignore[method-assign]  # stands in for a server with another schema
+    stage.copy.write = refuse  # type: ignore[method-assign,assignment]  # stands in for a server with another schema
     stage.create()
     await asyncio.sleep(1)
     assert [(r["outcome"], r["user"]) for r in stage.api.reports] == [
