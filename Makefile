@@ -42,6 +42,7 @@ soak: setup ## thousands of simulated histories (HISTORIES=5000), long chaos run
 	@ROADSTEAD_SOAK=1 $(BIN)/pytest -m chaos --timeout=900 $(ARGS)
 	@ROADSTEAD_SOAK=1 $(BIN)/pytest tests/octavia/test_storm.py tests/octavia/test_fuzz.py $(ARGS)
 	@$(BIN)/python -m tests.octavia.tempest.run
+	@ROADSTEAD_OVN_SEQUENCES=$(HISTORIES) $(BIN)/pytest services/ovn-worker/tests/test_sequences.py --timeout=900 $(ARGS)
 
 invariants: setup ## which test proves which numbered requirement; fails when an owed one has none
 	@$(BIN)/python scripts/invariants.py

@@ -33,7 +33,7 @@ from .model_api import ModelApi
 from .model_region import Copy, ModelRegion
 from .shapes import ADDRESSES, SUBNETS, listener, member, monitor, pool
 
-SEQUENCES = int(os.environ.get("ROADSTEAD_OVN_SEQUENCES", "300"))
+SEQUENCES = int(os.environ.get("ROADSTEAD_OVN_SEQUENCES", "200"))
 SHARE = 50  # sequences of one test
 STEPS = 30
 QUIET = 240.0  # virtual seconds within which all must be well after the last trouble
