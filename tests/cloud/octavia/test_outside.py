@@ -169,7 +169,7 @@ async def test_a_token_that_was_taken_back_is_refused(ground: ReferenceService, 
 
 
 def test_a_token_of_the_whole_system_is_answered_as_by_the_original(ground: ReferenceService) -> None:
-    """Both lists are empty: no load balancer stands in either at that moment."""
+    """It is served, though it belongs to no project."""
     token = system_token(ground.auth_url, ground.admin_password)
     ours, originals = (
         answer_to(url, token) for url in (ground.url, ground.cloud.address_of("load-balancer"))
@@ -193,7 +193,9 @@ def system_token(auth_url: str, password: str) -> str:
 
 
 def answer_to(url: str, token: str) -> tuple[int, Any]:
-    request = urllib.request.Request(f"{url}/v2/lbaas/loadbalancers", headers={"X-Auth-Token": token})
+    request = urllib.request.Request(
+        f"{url}/v2/lbaas/loadbalancers?name=nobodys", headers={"X-Auth-Token": token}
+    )
     with urllib.request.urlopen(request, timeout=20) as answer:
         return answer.status, json.load(answer)
 
