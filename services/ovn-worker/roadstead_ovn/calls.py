@@ -32,7 +32,7 @@ from roadstead_ovn.facts import Facts
 from roadstead_ovn.network import Network, NetworkRefused
 from roadstead_ovn.northbound.port import Unready
 from roadstead_ovn.operate import PREFIX as OPERATE
-from roadstead_ovn.operate import Operate
+from roadstead_ovn.operate import Operate, fault
 from roadstead_ovn.passes import Passes
 from roadstead_ovn.runner import Runner
 from roadstead_ovn.store.port import Json, NewCall, Store
@@ -281,6 +281,8 @@ class Answers:
             refusal = check(name, given, await self._around.of(name, given))
         except (RequestFailed, NetworkRefused, BadTree, Unready, StoreUnavailable) as error:
             text = str(error) or "the local copy of the database is not complete"
+            if method.startswith(OPERATE):
+                return fault(f"it cannot be looked at now: {text}")
             return _error("DriverError", f"it cannot be looked at now: {text}")
         except Exception:
             log.exception("a request failed", method=name)

@@ -96,11 +96,9 @@ def _ask(provider: str, what: str, balancer: str) -> dict[str, Any]:
             return await client.ask(subject, {"arguments": [balancer]}, who="the OVN worker")
 
     reply = asyncio.run(work())
-    if "returns" not in reply:
-        said = reply.get("error") or {}
-        text = said.get("operator") if isinstance(said, dict) else said
-        raise UserError(str(text or "the worker gave no answer; see its log"))
-    found: dict[str, Any] = reply["returns"]
+    found: dict[str, Any] = reply.get("returns") or {}
+    if not found or "fault" in found:
+        raise UserError(str(found.get("fault") or "the worker gave no answer; see its log"))
     return found
 
 

@@ -43,10 +43,10 @@ class Operate:
         questions = {"show": self.show, "diff": self.diff, "sync": self.sync}
         work = questions.get(method.removeprefix(PREFIX))
         if work is None:
-            return _refused(f"{method} is no question; there are {', '.join(questions)}")
+            return fault(f"{method} is no question; there are {', '.join(questions)}")
         identifier = arguments[0] if arguments and isinstance(arguments[0], str) else ""
         if len(identifier) > LONGEST_ID or (not identifier and work != self.sync):
-            return _refused("give the id of a load balancer")
+            return fault("give the id of a load balancer")
         return {"ok": True, "returns": await work(identifier)}
 
     async def sync(self, identifier: str) -> Json:
@@ -114,8 +114,9 @@ class Operate:
         return tree, balancer, facts
 
 
-def _refused(text: str) -> Json:
-    return {"error": {"class": "NotImplemented", "user": text, "operator": text}}
+def fault(text: str) -> Json:
+    """The reply to a question that cannot be answered, for the person who asked."""
+    return {"ok": True, "returns": {"fault": text}}
 
 
 def _row(row: LoadBalancerRow) -> dict[str, Any]:

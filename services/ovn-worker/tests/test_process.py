@@ -235,8 +235,40 @@ async def test_operators_see_what_differs_and_have_it_put_right(ground: Ground) 
     assert shown["rows"][0]["vips"] == {"192.0.2.5:80": "192.0.2.10:80"}
     assert shown["work"]["done"] == 1
     assert (await ground.ask("ask.operate_sync", {"arguments": [LB]}))["returns"] == {"due": 1}
-    assert "error" in await ground.ask("ask.operate_show", {"arguments": ["x" * 40]})
-    assert "error" in await ground.ask("ask.operate_dance", {"arguments": [LB]})
+    for question, about in (("show", "x" * 40), ("dance", LB)):
+        reply = await ground.ask(f"ask.operate_{question}", {"arguments": [about]})
+        assert reply["returns"]["fault"]
+
+
+async def command(context: Path, *words: str) -> tuple[int, str, str]:
+    """Exit status and both outputs of `roadstead ovn ...`."""
+    started = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "roadstead.cli", "--context", str(context), "ovn", *words),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(started.communicate(), 60)
+    return started.returncode or 0, out.decode(), err.decode()
+
+
+@pytest.mark.integration
+async def test_the_commands_ask_a_running_worker(ground: Ground, tmp_path: Path) -> None:
+    operation = await ground.call("create", 1, parts(), "PENDING_CREATE")
+    await eventually(lambda: ground.ended(operation))
+    context = tmp_path / "context.yaml"
+    context.write_text(yaml.safe_dump({"natsUrl": ground.bus.options.servers[0]}))
+    status, out, err = await command(context, "diff", LB)
+    assert (status, out, err) == (0, "", "nothing differs\n")
+    status, out, _ = await command(context, "show", LB)
+    assert status == 0
+    assert "192.0.2.5:80  192.0.2.10:80" in out
+    assert "revision 1, done 1, failures 0" in out
+    status, out, _ = await command(context, "sync", LB, "-o", "json")
+    assert orjson.loads(out) == {"due": 1}
+    status, _, err = await command(context, "sync")
+    assert (status, err) == (2, "roadstead: give the id of a load balancer, or --all\n")
+    status, _, err = await command(context, "show", "x" * 40)
+    assert (status, err) == (1, "roadstead: give the id of a load balancer\n")
 
 
 @pytest.mark.integration
