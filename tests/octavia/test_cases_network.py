@@ -121,15 +121,16 @@ async def test_oc_07_a_qos_policy_is_ones_own_or_shared_in_creations_and_updates
         ):
             reply = await user.call(method, where, {"loadbalancer": body})
             assert (reply.status, reply.fault) == (400, f"qos_policy {value} not found."), method
-    for method, where, body in (
+    nonsense: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("POST", "loadbalancers", {"vip_subnet_id": red.subnet, "vip_qos_policy_id": "not-an-id"}),
         ("PUT", path, {"vip_qos_policy_id": 7}),
-    ):
-        assert (await user.call(method, where, {"loadbalancer": body})).status == 400
+    )
+    for method, where, given in nonsense:
+        assert (await user.call(method, where, {"loadbalancer": given})).status == 400
     assert ground.rows() == before
-    for value in (for_all, None):
-        await user.ok("PUT", path, {"loadbalancer": {"vip_qos_policy_id": value}})
-        assert (await user.active(path))["vip_qos_policy_id"] == value
+    for allowed in (for_all, None):
+        await user.ok("PUT", path, {"loadbalancer": {"vip_qos_policy_id": allowed}})
+        assert (await user.active(path))["vip_qos_policy_id"] == allowed
     await removed(user, lb)
 
 

@@ -66,6 +66,7 @@ def test_13_4_a_volume_that_was_wished_on_and_off_in_one_breath_can_be_deleted()
             await server_in(world, network, "web-1", volumes=[{"id": volume.id}])
             await asyncio.sleep(0.1)
             held = world.cloud.cinder.volume(next(iter(machine(world, server).attachments)))
+            assert held is not None
             assert (held["status"], held["attachments"]) == ("reserved", []), "the cloud is at it still"
             await server_in(world, network, "web-1")
             await world.delete(volume)

@@ -53,6 +53,10 @@ def health_app(readiness: Readiness, meters: Meters) -> Starlette:
     return Starlette(routes=routes)
 
 
+class CannotListen(OSError):
+    """An address or port that cannot be had; the text names the settings to change."""
+
+
 class HealthServer(uvicorn.Server):
     """The server beside the service's own loop: signals are the service's."""
 
@@ -66,11 +70,14 @@ class HealthServer(uvicorn.Server):
         yield
 
     async def run_until_cancelled(self) -> None:
-        """OSError when the port is taken."""
+        """CannotListen."""
         try:
             await self.serve()
         except SystemExit:
-            raise OSError(f"port {self.config.port} of {self.config.host} cannot be bound") from None
+            raise CannotListen(
+                f"port {self.config.port} of {self.config.host} cannot be bound: it is taken, or the address is none of this machine;"
+                " set ROADSTEAD_HEALTH_HOST or ROADSTEAD_HEALTH_PORT"
+            ) from None
         finally:
             await self._end()
 

@@ -16,6 +16,7 @@ from roadstead.bus.connection import BusOptions
 from roadstead.bus.failures import BusRefused
 from roadstead.bus.streams import release
 from roadstead.bus.tasks import end_all
+from roadstead.service_health import CannotListen
 from roadstead.settings import BadSettings, Settings
 from roadstead.store.api import SchemaBehind, StoreUnavailable
 from roadstead.telemetry.traces import Tracing, start_tracing
@@ -64,6 +65,9 @@ class Life:
         except BusRefused as error:
             log.critical("the broker refused us", reason=str(error))
             status = Exit.BUS
+        except (BadSettings, CannotListen) as error:
+            log.critical("the settings cannot be", reason=str(error))
+            status = Exit.SETTINGS
         except Exception:
             log.exception("the service failed")
             status = Exit.FAULT

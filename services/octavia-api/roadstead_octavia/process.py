@@ -21,7 +21,7 @@ from roadstead.bus.failures import BusRefused
 from roadstead.bus.streams import release
 from roadstead.bus.tasks import end_all
 from roadstead.logs import start_logging
-from roadstead.service_health import HealthServer, Readiness, health_app
+from roadstead.service_health import CannotListen, HealthServer, Readiness, health_app
 from roadstead.service_life import Exit, Life, bus_options, tracing_of
 from roadstead.service_tasks import Supervisor
 from roadstead.settings import Settings
@@ -44,7 +44,7 @@ from roadstead_octavia.outside.keystone import Keystone
 from roadstead_octavia.outside.network import Network, NetworkRefused
 from roadstead_octavia.policy_engine import PolicyEngine
 from roadstead_octavia.provider.side import ProviderSide
-from roadstead_octavia.settings import OctaviaSettings
+from roadstead_octavia.settings import PREFIX, OctaviaSettings
 
 log = structlog.get_logger("roadstead.octavia")
 
@@ -82,12 +82,15 @@ class Server(uvicorn.Server):
             self.listening.set()
 
     async def run_until_told(self) -> None:
-        """Until `should_exit`.  OSError when the port is taken."""
-        shared = [_shared(self.config.host, self.config.port)] if self.reuse_port else None
+        """Until `should_exit`.  CannotListen."""
         try:
+            shared = [_shared(self.config.host, self.config.port)] if self.reuse_port else None
             await self.serve(shared)
-        except SystemExit:
-            raise OSError(f"port {self.config.port} of {self.config.host} cannot be bound") from None
+        except (SystemExit, OSError):
+            raise CannotListen(
+                f"port {self.config.port} of {self.config.host} cannot be bound: it is taken, or the address is none of this machine;"
+                f" set {PREFIX}BIND_HOST or {PREFIX}BIND_PORT"
+            ) from None
 
     def address(self) -> tuple[str, int]:
         """Where it listens; only once it does."""

@@ -4,8 +4,10 @@ Those that decide what the API answers have the names of octavia.conf and become
 """
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -16,6 +18,8 @@ from roadstead_octavia.options import CIPHERS, UNLIMITED, Options
 PREFIX = "ROADSTEAD_OCTAVIA_"
 TLS_VERSIONS = ("SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 QUOTAS = ("load_balancer", "listener", "member", "pool", "health_monitor", "l7policy", "l7rule")
+
+_NAME = re.compile(r"^[A-Za-z0-9_-]{1,64}$")  # one token of a subject
 
 Texts = Annotated[tuple[str, ...], NoDecode]
 
@@ -203,9 +207,25 @@ class OctaviaSettings(BaseSettings):
         if not isinstance(value, str):
             return value
         pairs = [part.partition(":") for part in value.split(",") if part.strip()]
-        if not pairs or not all(name.strip() for name, _, _ in pairs):
-            raise ValueError("give NAME:DESCRIPTION, several separated by commas")
+        if not pairs or not all(_NAME.match(name.strip()) for name, _, _ in pairs):
+            raise ValueError(
+                "give NAME:DESCRIPTION, several separated by commas; names of letters, digits, _ and -"
+            )
         return {name.strip(): text.strip() for name, _, text in pairs}
+
+    @field_validator("auth_url", "api_base_uri")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is not None:
+            parts = urlsplit(value)
+            if (
+                parts.scheme not in ("http", "https")
+                or not parts.hostname
+                or not value.isprintable()
+                or " " in value
+            ):
+                raise ValueError("give an address that begins with http:// or https:// and a host")
+        return value
 
     @field_validator("url_prefix")
     @classmethod

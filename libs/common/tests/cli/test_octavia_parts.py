@@ -4,7 +4,7 @@ import stat
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -14,6 +14,7 @@ from roadstead.cli.stack.build import Blueprint
 from roadstead.cli.stack.home import Home
 from roadstead.cli.stack.octavia import Octavia, settle_user
 from roadstead.cli.stack.parts import Child
+from roadstead.cloud.administration import Administrator
 from roadstead.cloud.port import Verdict
 from roadstead.cloud.sending import NotSent, RawAnswer
 from roadstead.testing.cloudsim.cloud import Cloud
@@ -91,11 +92,15 @@ class Unwilling:
         return self._answer
 
 
+def unwilling(answer: RawAnswer | NotSent) -> Administrator:
+    return cast(Administrator, Unwilling(answer))
+
+
 async def test_a_cloud_that_refuses_or_is_silent_is_one_line_with_the_remedy() -> None:
     with pytest.raises(UserError, match=r"refused GET /projects with 403: no; `roadstead down --wipe`"):
-        await settle_user(Unwilling(RawAnswer(403, {}, b"no")), "word")
+        await settle_user(unwilling(RawAnswer(403, {}, b"no")), "word")
     with pytest.raises(UserError, match="does not answer GET /projects: closed"):
-        await settle_user(Unwilling(NotSent(Verdict.UNAVAILABLE, "closed")), "word")
+        await settle_user(unwilling(NotSent(Verdict.UNAVAILABLE, "closed")), "word")
 
 
 async def test_the_user_is_made_once_and_gets_the_password_of_the_file(tmp_path: Path) -> None:

@@ -129,15 +129,6 @@ async def test_a_schema_that_is_behind_ends_it_with_the_status_of_that(
     assert await asyncio.wait_for(process.main(), 30) == 3
 
 
-async def test_a_port_that_is_taken_ends_it(database_url: str, own_nats: NatsServer) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        octavia = octavia_of(bind_port=taken.getsockname()[1])
-        process = Process(settings_of(database_url, own_nats.url), octavia, operations=load_what_is_there())
-        assert await asyncio.wait_for(process.main(), 30) == 1
-
-
 async def test_a_request_in_hand_ends_before_the_process_does(
     database_url: str, own_nats: NatsServer
 ) -> None:
@@ -176,6 +167,27 @@ async def test_settings_that_cannot_be_are_told_with_status_2(
     assert await asyncio.wait_for(bad.wait(), 30) == 2
     assert bad.stderr is not None
     assert b"octavia-api: ROADSTEAD_OCTAVIA_AUTH_URL: set it" in await bad.stderr.read()
+
+
+async def test_a_port_that_is_taken_is_told_with_status_2(
+    database_url: str, own_nats: NatsServer
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        program = await _program(
+            {
+                **os.environ,
+                "ROADSTEAD_DATABASE_URL": database_url,
+                "ROADSTEAD_NATS_URL": own_nats.url,
+                "ROADSTEAD_OCTAVIA_AUTH_STRATEGY": "noauth",
+                "ROADSTEAD_OCTAVIA_BIND_PORT": str(taken.getsockname()[1]),
+            }
+        )
+        assert program.stderr is not None
+        said = await asyncio.wait_for(program.stderr.read(), 60)
+    assert (await program.wait(), b"Traceback" in said) == (2, False), said.decode()[-2000:]
+    assert b"set ROADSTEAD_OCTAVIA_BIND_HOST or ROADSTEAD_OCTAVIA_BIND_PORT" in said
 
 
 async def _program(environment: dict[str, str]) -> asyncio.subprocess.Process:
