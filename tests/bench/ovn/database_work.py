@@ -1,8 +1,8 @@
 """What one change costs from the load balancer as it is wanted to the rows in a real Northbound database, on both sides in turn.
 
 Ours: tree, facts, rendering, comparison, one verified transaction.  The original: a call of its driver until its queue is empty; its network
-service answers at once and its status messages cost nothing.  All load balancers hang on one network, and each that is there already has a
-listener, a pool and a member.
+service answers at once and its status messages cost nothing.  All load balancers hang on one network, on the router that joins it to
+another one, and on that one; each that is there already has a listener, a pool and a member.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from roadstead.testing.ovn_mirror.ovsdb import NamedUUID, encoded
 from roadstead.testing.private_ovn import PrivateOvn
 from roadstead_ovn.balancer import balancer_of
 from roadstead_ovn.facts import Subnet
@@ -28,6 +29,9 @@ from tests.ovn.original.process import Original
 NETWORK = "00000ae7-0000-4000-8000-000000000001"
 SUBNET = "0000005b-0000-4000-8000-000000000001"
 CIDR = "10.0.0.0/8"
+ROUTER = "00004047-0000-4000-8000-000000000001"
+# Network and the router's address there.
+JOINED = ((NETWORK, "10.0.0.1/8"), ("00000ae7-0000-4000-8000-000000000002", "172.16.0.1/16"))
 LIMIT = 900.0
 Json = dict[str, Any]
 
@@ -93,6 +97,37 @@ def tree(lb: int, members: int | None = None, revision: int = 1) -> Json:
     }
 
 
+def laid() -> list[Json]:
+    """Two networks and the router between them, as the network service writes them."""
+    held: list[Any] = []
+    found: list[Json] = []
+    for number, (network, address_there) in enumerate(JOINED, 1):
+        port, name = identifier(0x9047, 900_000 + number), f"neutron-{network}"
+        inner = {
+            "name": port, "type": "router", "addresses": "router", "options": encoded({"router-port": f"lrp-{port}"}),
+            "external_ids": encoded({
+                "neutron:device_owner": "network:router_interface", "neutron:device_id": ROUTER,
+                "neutron:cidrs": address_there, "neutron:network_name": name, "neutron:port_name": "",
+                "neutron:project_id": "",
+            }),
+        }  # fmt: skip
+        outer = {
+            "name": f"lrp-{port}", "mac": f"fa:16:3e:00:00:0{number}", "networks": address_there,
+            "external_ids": encoded({
+                "neutron:network_name": name, "neutron:router_name": ROUTER, "neutron:is_ext_gw": "False",
+            }),
+        }  # fmt: skip
+        switch = {"name": name, "ports": encoded([NamedUUID(f"inner{number}")])}
+        found += [
+            {"op": "insert", "table": "Logical_Switch_Port", "uuid-name": f"inner{number}", "row": inner},
+            {"op": "insert", "table": "Logical_Router_Port", "uuid-name": f"outer{number}", "row": outer},
+            {"op": "insert", "table": "Logical_Switch", "row": switch},
+        ]
+        held.append(NamedUUID(f"outer{number}"))
+    router = {"name": f"neutron-{ROUTER}", "ports": encoded(held)}
+    return [*found, {"op": "insert", "table": "Logical_Router", "row": router}]
+
+
 class DatabaseWork:
     """An OVN, our side in this process, and the original as a process (None: it is not here)."""
 
@@ -104,7 +139,7 @@ class DatabaseWork:
 
     async def start(self) -> None:
         session = self.ovn.nb()
-        session.transact({"op": "insert", "table": "Logical_Switch", "row": {"name": f"neutron-{NETWORK}"}})
+        session.transact(*laid())
         session.close()
         servers = Servers(Server((self.ovn.northbound,)), Server((self.ovn.southbound,)))
         self.northbound = OvsdbNorthbound(servers)

@@ -10,9 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any
-from uuid import UUID
 
 import ovs.db.error
 import ovs.db.idl
@@ -232,6 +230,7 @@ class _Idl(ovs.db.idl.Idl):  # type: ignore[misc]  # the library has no types
     ) -> None:
         helper = ovs.db.idl.SchemaHelper(schema_json=schema)
         helper.register_all()
+        self._shown: dict[str, Mapping[str, Any]] = {}  # rows as they were last told, by UUID
         super().__init__(remotes[0], helper, leader_only=leader_only)
         self._session = open_session(remotes, bounds)
 
@@ -262,9 +261,18 @@ class _Idl(ovs.db.idl.Idl):  # type: ignore[misc]  # the library has no types
         self._session.send(message)
 
     def notify(self, event: str, row: Any, updates: Any = None) -> None:
-        if self.changed is not None:
-            gone = event == ovs.db.idl.ROW_DELETE
-            self.changed(row._table.name, str(row.uuid), None if gone else plain(row))
+        if self.changed is None:
+            self._shown.clear()
+            return
+        handle = str(row.uuid)
+        before = self._shown.pop(handle, None)
+        if event == ovs.db.idl.ROW_DELETE:
+            self.changed(row._table.name, handle, None)
+            return
+        known = before if event == ovs.db.idl.ROW_UPDATE and updates is not None else None
+        columns = plain(row) if known is None else changed_plain(row, updates, known)
+        self._shown[handle] = columns
+        self.changed(row._table.name, handle, columns)
 
     def _Idl__parse_update(self, update: Any, version: str, tables: Any = None) -> None:
         # The library writes a line and goes on with a copy that has missed something.
@@ -299,28 +307,40 @@ class _Waits:
         self.milliseconds = 0
 
 
-# A switch that carries a thousand load balancers names them all again whenever one comes or goes.
-@lru_cache(131072)
-def _text_of(handle: UUID) -> str:
-    return str(handle)
-
-
 def plain(row: Any) -> dict[str, Any]:
     """The columns of a row of the library: dicts, frozensets, single values or None, UUIDs as text."""
-    found: dict[str, Any] = {}
-    for name in row._table.columns:
+    return {name: _plain_value(row._data[name]) for name in row._table.columns}
+
+
+def changed_plain(row: Any, old: Any, before: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a row that was `before`, where `old` holds what the changed columns were.
+
+    A switch that carries a thousand load balancers names all of them whenever one comes or goes: only the difference is spelled.
+    """
+    found = dict(before)
+    for name, was in old._data.items():
         datum = row._data[name]
-        kind = datum.type
-        if kind.value is not None:
-            found[name] = {key.value: value.value for key, value in datum.values.items()}
-            continue
-        is_reference = kind.key.type is ovs.db.types.UuidType
-        values = [_text_of(x.value) if is_reference else x.value for x in datum.values]
-        if kind.n_max > 1:
-            found[name] = frozenset(values)
+        if datum.type.value is None and datum.type.n_max > 1:
+            # Sets of dicts take over the hashes that the dicts have; the library's own values are slow to hash.
+            difference = set(datum.values) ^ set(was.values)
+            found[name] = before[name] ^ {_text(datum, atom) for atom in difference}
         else:
-            found[name] = values[0] if values else None
+            found[name] = _plain_value(datum)
     return found
+
+
+def _plain_value(datum: Any) -> Any:
+    kind = datum.type
+    if kind.value is not None:
+        return {key.value: value.value for key, value in datum.values.items()}
+    values = [_text(datum, atom) for atom in datum.values]
+    if kind.n_max > 1:
+        return frozenset(values)
+    return values[0] if values else None
+
+
+def _text(datum: Any, atom: Any) -> Any:
+    return str(atom.value) if datum.type.key.type is ovs.db.types.UuidType else atom.value
 
 
 async def resolved(remotes: Sequence[str]) -> list[str]:
