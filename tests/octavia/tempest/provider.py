@@ -18,8 +18,8 @@ from roadstead_octavia.provider.noop import driver
 from roadstead_octavia.provider.noop.__main__ import main
 from roadstead_octavia.provider.noop.process import NoopProvider
 
-# Seconds from the end of the last operation to a measurement: of what serves, and of members, which the reference hears of later.
-AFTER, MEMBERS_AFTER = 1.0, 20.0
+# Seconds from the end of the last operation to a measurement: of what serves, and of new members, which the reference hears of later.
+AFTER, MEMBERS_AFTER = 1.0, 15.0
 GOING = ("PENDING_DELETE", "DELETED")
 AT_ONCE = frozenset({"healthmonitors", "l7policies", "l7rules"})
 Model = Mapping[str, Any]
@@ -56,15 +56,17 @@ class Measuring(NoopProvider):
         if (old := self._measurements.pop(identifier, None)) is not None:
             old.cancel()
         if seen:
-            task = asyncio.create_task(self._measure(identifier, call["revision"], seen))
+            task = asyncio.create_task(self._measure(identifier, call, seen))
             self._measurements[identifier] = task
             task.add_done_callback(lambda done: self._forget(identifier, done))
 
-    async def _measure(self, identifier: str, revision: int, statuses: Statuses) -> None:
+    async def _measure(self, identifier: str, call: Mapping[str, Any], statuses: Statuses) -> None:
+        revision = call["revision"]
         kinds = statuses.keys() - AT_ONCE - {"members"}
         await asyncio.sleep(AFTER)
         await self._tell(identifier, revision, {kind: statuses[kind] for kind in kinds})
-        await asyncio.sleep(MEMBERS_AFTER - AFTER)
+        if call["method"] != "member_update":
+            await asyncio.sleep(MEMBERS_AFTER - AFTER)
         await self._tell(identifier, revision, {k: v for k, v in statuses.items() if k == "members"})
 
     async def _tell(self, identifier: str, revision: int, seen: Statuses) -> None:
