@@ -169,9 +169,7 @@ async def test_settings_that_cannot_be_are_told_with_status_2(
     assert b"octavia-api: ROADSTEAD_OCTAVIA_AUTH_URL: set it" in await bad.stderr.read()
 
 
-async def test_a_port_that_is_taken_is_told_with_status_2(
-    database_url: str, own_nats: NatsServer
-) -> None:
+async def test_a_port_that_is_taken_is_told_with_status_2(database_url: str, own_nats: NatsServer) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
