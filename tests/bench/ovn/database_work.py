@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -173,15 +173,19 @@ class DatabaseWork:
 
     async def creations(self, rounds: int) -> Figure:
         figure = Figure()
-        for _ in range(rounds):
+        # Each side would otherwise take in the other's writes on the same processors.
+        with self.original.frozen() if self.original is not None else nullcontext():
+            for _ in range(rounds):
+                self._next += 1
+                with no_collection():
+                    seconds, written = await self.ours(tree(self._next))
+                figure.ours.append(seconds)
+                figure.transactions = max(figure.transactions, written.transactions)
+                await self.removed(self._next)
+        for _ in range(rounds if self.original is not None else 0):
+            assert self.original is not None
             self._next += 1
-            with no_collection():
-                seconds, written = await self.ours(tree(self._next))
-            figure.ours.append(seconds)
-            figure.transactions = max(figure.transactions, written.transactions)
-            await self.removed(self._next)
-            if self.original is not None:
-                figure.original.append(await self._original_creates(self.original, self._next))
+            figure.original.append(await self._original_creates(self.original, self._next))
         return figure
 
     async def _original_creates(self, original: Original, lb: int) -> float:
@@ -198,12 +202,13 @@ class DatabaseWork:
         """A pool without members gets that many in one call."""
         self._next += 1
         lb, figure = self._next, Figure()
-        await self.ours(tree(lb, 0))
-        with no_collection():
-            seconds, written = await self.ours(tree(lb, members, revision=2))
-        figure.ours.append(seconds)
-        figure.transactions = written.transactions
-        await self.removed(lb)
+        with self.original.frozen() if self.original is not None else nullcontext():
+            await self.ours(tree(lb, 0))
+            with no_collection():
+                seconds, written = await self.ours(tree(lb, members, revision=2))
+            figure.ours.append(seconds)
+            figure.transactions = written.transactions
+            await self.removed(lb)
         if self.original is not None:
             figure.original.append(await self._original_batch(self.original, lb, members))
         return figure
@@ -234,8 +239,7 @@ class DatabaseWork:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """A run is not charged for what others left behind; what it leaves itself is collected after it."""
-    gc.collect()
+    """A run is not charged for the objects that earlier ones left behind."""
     gc.disable()
     try:
         yield

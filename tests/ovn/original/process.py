@@ -3,9 +3,12 @@
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +20,7 @@ ROOT = HERE.parents[2]
 ENVIRONMENT = ROOT / ".run" / "original-ovn"
 ANSWER_LIMIT = 120.0
 INSTALL_LIMIT = 600.0
+CATCHING_UP = 1.0  # seconds for its copies of the database
 Json = dict[str, Any]
 
 
@@ -102,6 +106,17 @@ class Original:
             if stream is not None:
                 stream.close()
         self._process = None
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It neither works nor watches the database meanwhile; afterwards it has caught up."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+        time.sleep(CATCHING_UP)
+        self.ask("statuses")
 
     def ask(self, what: str, limit: float = ANSWER_LIMIT, **more: Any) -> Answer:
         """One request; returns when it has done all that it means to do."""
