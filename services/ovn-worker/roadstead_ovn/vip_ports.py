@@ -68,7 +68,9 @@ async def _given_or_made(
         given = await network.port(vip.port_id)
         if given is None:
             raise NetworkRefused(404, f"Port {vip.port_id} could not be found.")
-        return given
+        # The API names the VIP's own port for additional VIPs too; one whose subnet it does not reach needs another.
+        if number == 0 or not vip.subnet_id or vip.subnet_id in _subnets(given):
+            return given
     body = vip_port_request(load_balancer_id, project_id, vip, number)
     try:
         port = await network.make_port(body)
@@ -102,7 +104,12 @@ def _address(port: Json, vip: Vip) -> Any:
     for ip in port.get("fixed_ips") or ():
         if ip.get("ip_address") == vip.address:
             return vip.address
-    return _fixed(port).get("ip_address", vip.address or None)
+    there = [ip for ip in port.get("fixed_ips") or () if ip.get("subnet_id") == vip.subnet_id]
+    return (there[0] if there else _fixed(port)).get("ip_address", vip.address or None)
+
+
+def _subnets(port: Json) -> set[Any]:
+    return {ip.get("subnet_id") for ip in port.get("fixed_ips") or ()}
 
 
 def _subnet(port: Json) -> Any:

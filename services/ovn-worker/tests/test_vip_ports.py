@@ -166,3 +166,25 @@ async def test_a_users_port_stays() -> None:
 async def test_a_port_that_is_the_apis_stays() -> None:
     network = Scripted(vip=named(f"ovn-lb-vip-{LB}"))
     assert await remove_vip_ports(network, tree(vip_port_owned=True)) == 0
+
+
+async def test_a_brought_port_serves_the_additional_vips_whose_subnets_it_reaches() -> None:
+    """The API names it for each of them; another subnet gets a port of its own, and no foreign address."""
+    brought = {
+        "id": "mine",
+        "name": "x",
+        "network_id": "net",
+        "fixed_ips": [
+            {"subnet_id": "sub", "ip_address": "10.0.1.150"},
+            {"subnet_id": "sub-2", "ip_address": "10.0.9.7"},
+        ],
+    }
+    network = Scripted(mine=brought)
+    named = [{**item, "port_id": "mine", "ip_address": None} for item in MORE]
+    vip, further = await make_vip_ports(network, LB, "project", {**WANTED, "vip_port_id": "mine"}, named)
+    assert vip["vip_port_id"] == "mine"
+    assert [(one["port_id"], one["ip_address"]) for one in further] == [
+        ("mine", "10.0.9.7"),
+        ("port-1", "10.9.9.1"),
+    ]
+    assert network.bodies[0]["fixed_ips"] == [{"subnet_id": "sub-6"}]
