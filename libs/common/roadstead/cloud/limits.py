@@ -50,8 +50,12 @@ class Pace:
         return max(0.0, self._not_before - self.clock.monotonic())
 
 
+PROBE_SHARE = 0.1
+"""Of the rest: after so long those who found a probe under way ask again, however long its answer takes."""
+
+
 class CircuitOpen(Exception):
-    """Not tried; `left` is the time until the next try."""
+    """Not tried; `left` is the time until the next try, never zero."""
 
     def __init__(self, left: float) -> None:
         super().__init__(f"the circuit is open for {left:.1f} s more")
@@ -100,8 +104,10 @@ class Circuit:
         if self._opened_at is None:
             return False
         left = self._opened_at + self.rest - self.clock.monotonic()
-        if left > 0 or self._probing:
-            raise CircuitOpen(max(left, 0.0))
+        if self._probing:
+            left = max(left, self.rest * PROBE_SHARE)
+        if left > 0:
+            raise CircuitOpen(left)
         self._probing = True
         return True
 

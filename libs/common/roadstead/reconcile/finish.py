@@ -20,6 +20,9 @@ from roadstead.reconcile.tombstone import tombstone
 from roadstead.store.api import Change, HistoryEntry, Lease, Outgoing, Row
 from roadstead.subjects import acted_subject, decided_subject, spec_subject
 
+SOONEST = 0.1
+"""Seconds, unscaled: no pass makes its own row due again at once, whatever pause it was told."""
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -118,10 +121,10 @@ def _due(now: datetime, end: Finished, deleting: bool, failures: int) -> datetim
         case Done() | Park():
             return None
         case Yield(after=after):
-            return now + timedelta(seconds=t.yield_after if after is None else after * t.pace)
+            return now + timedelta(seconds=t.yield_after if after is None else max(after, SOONEST) * t.pace)
         case Retry(code=code, after=after, steady=steady):
             if after is not None:
-                return now + timedelta(seconds=after * t.pace)
+                return now + timedelta(seconds=max(after, SOONEST) * t.pace)
             if not deleting and (steady or code in STEADY_CODES or failures == 0):
                 return now + timedelta(seconds=t.retry_after)
             pause = min(t.retry_max, t.retry_after * 2.0 ** min(failures, 16))

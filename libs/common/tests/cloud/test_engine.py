@@ -453,6 +453,22 @@ async def test_each_opening_and_each_closing_of_a_circuit_is_told_once(
     assert told == [("r1", True), ("r1", False)]
 
 
+async def test_who_finds_a_probe_under_way_does_not_ask_again_at_once(
+    bench: Any, principal: Any, answer: Any
+) -> None:
+    """The probe's answer may take as long as a request may: nobody spins until then."""
+    engine = bench.make(circuit_failures=1, circuit_open=10)
+    bench.sender.script = [Unanswered("cut")]
+    await refusal(engine, get_server(principal))
+    bench.clock.passed += 11
+    bench.sender.script = [answer(200, SERVER)]
+    results = await asyncio.gather(
+        *(engine.call(get_server(principal)) for _ in range(3)), return_exceptions=True
+    )
+    pauses = [result.retry_after for result in results if isinstance(result, CloudError)]
+    assert pauses == [1.0, 1.0]
+
+
 async def test_a_failing_probe_rests_again(bench: Any, principal: Any) -> None:
     engine = bench.make(circuit_failures=1, circuit_open=10)
     bench.sender.script = [Unanswered("cut")] * 2

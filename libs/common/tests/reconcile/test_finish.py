@@ -109,6 +109,12 @@ def test_oc_30_what_the_cloud_asks_for_wins_over_the_growing_pause() -> None:
     assert pauses(*fresh(), FULL, FULL, replace(FULL, after=7))[-1] == 7
 
 
+@pytest.mark.parametrize("outcome", [Retry(Code.UNAVAILABLE, "", 0.0), Yield(Code.BUSY, "", 0.0)])
+def test_no_pass_makes_its_row_due_again_at_once(outcome: Outcome) -> None:
+    row, lease = fresh()
+    assert pauses(row, lease, outcome) == [0.1]
+
+
 def test_inv_118_a_rejected_rebuild_keeps_its_pause() -> None:
     assert set(pauses(*fresh(), *[Retry(Code.QUOTA_EXCEEDED, "x", steady=True)] * 5)) == {10}
 
