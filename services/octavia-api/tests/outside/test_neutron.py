@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from roadstead.testing.cloudsim import Cloud, Stage, stage
+from roadstead.testing.cloudsim import Cloud, SimSettings, Stage, stage
 from roadstead.testing.cloudsim.http import Front
 from roadstead_octavia.outside.network import NetworkRefused
 from roadstead_octavia.outside.neutron import Neutron, wanted_port
@@ -123,9 +123,10 @@ async def test_free_addresses_are_told_by_subnet(front: Front) -> None:
         assert await neutron.availability(str(uuid.uuid4())) == {}
 
 
-async def test_a_cloud_without_the_extension_has_no_qos(front: Front) -> None:
-    with asking(front) as neutron:
-        assert not await neutron.has_qos()
+@pytest.mark.parametrize("there", [True, False])
+async def test_qos_is_there_where_the_extension_is(there: bool) -> None:
+    with Front(Cloud(settings=SimSettings(qos_policies=there))) as front, asking(front) as neutron:
+        assert await neutron.has_qos() is there
 
 
 async def test_oc_09_no_answer_is_no_refusal_and_no_object() -> None:
