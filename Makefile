@@ -37,11 +37,12 @@ test: setup ## every level this machine can run (REQUIRE=all LEVELS="unit chaos"
 	@$(BIN)/python scripts/levels.py --require "$(REQUIRE)" $(LEVELS:%=--only %) -- $(ARGS)
 
 HISTORIES ?= 5000
-soak: setup ## thousands of simulated histories (HISTORIES=5000), long chaos runs, ten minutes of clients and of nonsense on the Octavia API, octavia-tempest-plugin
+soak: setup ## thousands of simulated histories (HISTORIES=5000), long chaos runs, ten minutes of clients and of nonsense on the Octavia API, octavia-tempest-plugin, taking the place of a cloud's own Octavia
 	@ROADSTEAD_HISTORIES=$(HISTORIES) $(BIN)/pytest -m simulation --timeout=0 $(ARGS)
 	@ROADSTEAD_SOAK=1 $(BIN)/pytest -m chaos --timeout=900 $(ARGS)
 	@ROADSTEAD_SOAK=1 $(BIN)/pytest tests/octavia/test_storm.py tests/octavia/test_fuzz.py $(ARGS)
 	@$(BIN)/python -m tests.octavia.tempest.run
+	@ROADSTEAD_SOAK=1 $(BIN)/python scripts/levels.py --require all --only cloud -- -k takeover $(ARGS)
 	@ROADSTEAD_OVN_SEQUENCES=$(HISTORIES) $(BIN)/pytest services/ovn-worker/tests/test_sequences.py --timeout=900 $(ARGS)
 
 invariants: setup ## which test proves which numbered requirement; fails when an owed one has none

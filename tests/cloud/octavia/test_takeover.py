@@ -25,7 +25,13 @@ from tests.world.adapter_stack import Session
 from .reference import ReferenceCloud
 from .takeover import Rows, Takeover
 
-pytestmark = pytest.mark.timeout(600)
+# Minutes long: `make soak` runs it.
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(
+        os.environ.get("ROADSTEAD_SOAK") != "1", reason="long: ROADSTEAD_SOAK=1, or make soak"
+    ),
+]
 WITHIN = 60.0
 LISTS = ("loadbalancers", "listeners", "pools", "healthmonitors")
 
