@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from roadstead.cli.client import connected
+from roadstead.cli.client import ANSWER_WITHIN, connected
 from roadstead.cli.failures import USAGE, UserError
 from roadstead.cli.output import Form, FormOption, emit, say, show_table
 from roadstead.subjects import provider_rpc_subject
@@ -18,7 +18,11 @@ group = typer.Typer(
 )
 
 ProviderOption = Annotated[str, typer.Option("--provider", help="Name of the worker's provider.")]
-Balancer = Annotated[str, typer.Argument(help="Id of the load balancer.")]
+Balancer = Annotated[str, typer.Argument(help="Id of the load balancer in the Octavia API.")]
+OptionalBalancer = Annotated[str | None, typer.Argument(help="Id of the load balancer in the Octavia API.")]
+Every = Annotated[bool, typer.Option("--all", help="All load balancers.")]
+DIFFERS = 3  # exit status of `diff`
+ALL_WITHIN = 120.0  # seconds that a worker may take to compare all of them
 
 
 @group.callback()
@@ -52,28 +56,65 @@ def show(balancer: Balancer, provider: ProviderOption = "ovn", form: FormOption 
 
 
 @group.command()
-def diff(balancer: Balancer, provider: ProviderOption = "ovn", form: FormOption = Form.TABLE) -> None:
-    """Show what differs between the database and what is wanted, column by column.  Changes nothing.
+def diff(
+    balancer: OptionalBalancer = None,
+    every: Every = False,
+    provider: ProviderOption = "ovn",
+    form: FormOption = Form.TABLE,
+) -> None:
+    """Show what differs between the database and what is wanted; exit status 3 when something does.  Changes nothing.
+
+    Column by column of one load balancer; with --all, which of them differ.
 
     Example: roadstead ovn diff 3f6c9a52-7f8e-4f55-b8a5-0d5e5f0b2c11
     """
-    found = _ask(provider, "diff", balancer)
-    if emit(form, found):
-        return
+    _one_or_all(balancer, every)
+    found = _ask(provider, "diff", balancer or "", within=ANSWER_WITHIN if balancer else ALL_WITHIN)
+    differs = bool(found.get("differing") if every else _stands_apart(found))
+    if not emit(form, found):
+        if every:
+            _show_differing(found)
+        else:
+            _show_differences(found, differs)
+    if differs:
+        raise typer.Exit(DIFFERS)
+
+
+def _stands_apart(found: dict[str, Any]) -> bool:
+    return bool(found["differences"] or found.get("rows_without_tree") or found.get("newer") is not None)
+
+
+def _show_differences(found: dict[str, Any], differs: bool) -> None:
     if found.get("newer") is not None:
         say(
-            f"the database holds revision {found['newer']}, above the API's {found['revision']}: nothing is written"
+            f"the database holds revision {found['newer']}, above the API's {found['revision']}: nothing is written; "
+            "if the API's database was restored, `roadstead ovn sync ID --adopt` writes over it"
         )
-    rows = [(d["row"], d["column"], _text(d["found"]), _text(d["wanted"])) for d in found["differences"]]
     if found.get("rows_without_tree"):
         say("the Octavia API does not have it, and the database has rows of it")
-    show_table(("ROW", "COLUMN", "FOUND", "WANTED"), rows, none="nothing differs")
+    rows = [(d["row"], d["column"], _text(d["found"]), _text(d["wanted"])) for d in found["differences"]]
+    if rows or not differs:
+        show_table(("ROW", "COLUMN", "FOUND", "WANTED"), rows, none="nothing differs")
+
+
+def _show_differing(found: dict[str, Any]) -> None:
+    rows = [(each["loadbalancer_id"], each["why"]) for each in found["loadbalancers"]]
+    show_table(("LOAD BALANCER", "WHY"), rows, none=f"nothing differs in {found['compared']} load balancers")
+    if len(rows) < found["differing"]:
+        say(f"and {found['differing'] - len(rows)} more")
 
 
 @group.command()
 def sync(
-    balancer: Annotated[str | None, typer.Argument(help="Id of the load balancer.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All load balancers.")] = False,
+    balancer: OptionalBalancer = None,
+    every: Every = False,
+    adopt: Annotated[
+        bool,
+        typer.Option(
+            "--adopt",
+            help="Write over a newer revision as well: after the API's database was restored from a backup.",
+        ),
+    ] = False,
     provider: ProviderOption = "ovn",
     form: FormOption = Form.TABLE,
 ) -> None:
@@ -81,19 +122,26 @@ def sync(
 
     Example: roadstead ovn sync --all
     """
-    if (balancer is None) == (not every):
-        raise UserError("give the id of a load balancer, or --all", USAGE)
-    found = _ask(provider, "sync", balancer or "")
+    _one_or_all(balancer, every)
+    found = _ask(provider, "sync", balancer or "", adopt)
     if not emit(form, found):
         say(f"{found['due']} due; `roadstead ovn diff` shows what still differs")
 
 
-def _ask(provider: str, what: str, balancer: str) -> dict[str, Any]:
+def _one_or_all(balancer: str | None, every: bool) -> None:
+    if bool(balancer) == every:
+        raise UserError("give the id of a load balancer, or --all", USAGE)
+
+
+def _ask(
+    provider: str, what: str, balancer: str, *more: object, within: float = ANSWER_WITHIN
+) -> dict[str, Any]:
     subject = provider_rpc_subject(provider, "ask", f"operate_{what}")
 
     async def work() -> dict[str, Any]:
         async with connected() as client:
-            return await client.ask(subject, {"arguments": [balancer]}, who="the OVN worker")
+            question = {"arguments": [balancer, *more]}
+            return await client.ask(subject, question, who="the OVN worker", timeout=within)
 
     reply = asyncio.run(work())
     found: dict[str, Any] = reply.get("returns") or {}

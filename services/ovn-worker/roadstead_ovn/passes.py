@@ -22,6 +22,7 @@ from roadstead_ovn.balancer import BadTree, Balancer, balancer_of
 from roadstead_ovn.facts import Facts
 from roadstead_ovn.health import health_of
 from roadstead_ovn.network import Network, NetworkRefused, is_passing
+from roadstead_ovn.northbound.plan import adopted
 from roadstead_ovn.northbound.port import Conflict, Northbound, Rejected, Superseded, Unknown, Unready
 from roadstead_ovn.probe_ports import ProbePorts
 from roadstead_ovn.render import render
@@ -33,6 +34,7 @@ from roadstead_ovn.vip_ports import remove_vip_ports
 log = structlog.get_logger("roadstead.ovn.passes")
 
 ORPHAN = "orphan"  # the reason with which a full sync wakes rows that have no tree
+ADOPT = "adopt"  # the reason with which an operator lets a pass write over a newer revision
 TRIES = 10  # writes of one pass that meet a conflict
 PROBE_SEEN_WITHIN = 2.0  # seconds from a port's creation in the network service to its row in the database
 PAUSE_FIRST = 0.25
@@ -156,7 +158,8 @@ class Passes:
             except Superseded as error:
                 if is_last:
                     raise Trouble(
-                        f"the database holds a newer revision than the API's ({error}): was the API's database restored?"
+                        f"the database holds a newer revision than the API's ({error}): was the API's database restored? "
+                        "`roadstead ovn sync ID --adopt` writes over it"
                     ) from error
                 tree = await self._api.tree(work.id)
         raise AssertionError("the loop above returns or raises")
@@ -165,7 +168,7 @@ class Passes:
         balancer = balancer_of(tree)
         revision = int(tree["revision"])
         if balancer is None:
-            await self._write(work.id, revision, None)
+            await self._write(work.id, revision, None, work.reason == ADOPT)
             await remove_vip_ports(self._network, tree)
             await self._give_back(work, frozenset(), frozenset())
             await self._tell_success(work, revision, {})
@@ -175,7 +178,7 @@ class Passes:
             return Outcome(end, label="removed")
         await self._subnets.of([balancer])
         refused = await self._make_probes(work, balancer)
-        wanted = await self._write(work.id, revision, balancer)
+        wanted = await self._write(work.id, revision, balancer, work.reason == ADOPT)
         facts = self._facts(balancer)
         health = health_of(balancer, facts)
         if wanted.lacking and work.calls and work.failures < PATIENCE_LACKING:
@@ -212,11 +215,15 @@ class Passes:
         }
         return replace(facts, subnets=self._subnets.known(wanted))
 
-    async def _write(self, identifier: str, revision: int, balancer: Balancer | None) -> Wanted:
-        """Make it so.  Superseded, Rejected; Trouble when it cannot be done now."""
+    async def _write(
+        self, identifier: str, revision: int, balancer: Balancer | None, adopt: bool = False
+    ) -> Wanted:
+        """Make it so; `adopt`: over a newer revision as well.  Superseded, Rejected; Trouble when it cannot be done now."""
         for attempt in range(TRIES):
             wanted = render(balancer, Facts() if balancer is None else self._facts(balancer))
             found = self._nb.found(identifier, wanted)
+            if adopt:
+                found = adopted(revision, found)
             try:
                 written = await self._nb.write(identifier, revision, wanted, found)
             except Conflict:

@@ -153,7 +153,9 @@ class Stimuli:
         what = plan(identifier, revision, wanted, self._nb.found(identifier, wanted))
         now = reports.standings(health_of(balancer, facts), balancer)
         missing = any(facts.monitor_port(subnet) is None for subnet in wanted.monitor_subnets)
-        return bool(what.rows or missing or reports.unknown_to_api(now, balancer, {}))
+        return bool(
+            what.newer is not None or what.rows or missing or reports.unknown_to_api(now, balancer, {})
+        )
 
     async def _patiently(self, work: Callable[[], Awaitable[object]]) -> None:
         """Until the database takes it."""

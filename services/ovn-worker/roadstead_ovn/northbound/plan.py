@@ -103,6 +103,14 @@ def plan(load_balancer_id: str, revision: int, wanted: Wanted, found: Found) -> 
     )
 
 
+def adopted(revision: int, found: Found) -> Found:
+    """The same, with rows of a newer revision taken like another writer's: what is planned from it writes over them."""
+    rows = (
+        replace(there, revision=None) if (there.revision or 0) > revision else there for there in found.rows
+    )
+    return replace(found, rows=tuple(rows))
+
+
 def paired(
     wanted: Sequence[LoadBalancerRow], found: Sequence[FoundRow]
 ) -> tuple[list[tuple[LoadBalancerRow, FoundRow | None]], list[FoundRow]]:
