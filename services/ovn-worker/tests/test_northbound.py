@@ -242,6 +242,71 @@ async def test_a_second_row_that_says_the_same_goes(ground: Ground) -> None:
     assert [x["_uuid"] for x in ground.select("Load_Balancer")] == [row["_uuid"]]
 
 
+def renamed(handle: str, name: str) -> dict[str, Any]:
+    where = [["_uuid", "==", ["uuid", handle]]]
+    return {"op": "update", "table": "Load_Balancer", "where": where, "row": {"name": name}}
+
+
+async def test_a_row_that_was_renamed_is_taken_back_at_once(ground: Ground) -> None:
+    lb = balancer(wish(healthmonitor=monitor()))
+    await written(ground, lb)
+    await drain(ground)
+    (row,) = ground.select("Load_Balancer")
+    ground.transact(renamed(row["_uuid"], "evil"))
+    (wake,) = await wakes(ground)
+    assert wake.source is Source.ROWS
+    assert "lb" in (wake.ids or ())
+    assert await written(ground, lb) == Written(1, 1)
+    (after,) = ground.select("Load_Balancer")
+    assert {**after, "_version": None} == {**row, "_version": None}
+    assert ground.northbound.known() == {"lb": 7}
+    assert await written(ground, lb) == Written(0, 0)
+
+
+async def test_a_renamed_row_of_a_chance_uuid_is_known_by_revision_and_vip_port(ground: Ground) -> None:
+    lb = balancer(wish())
+    await written(ground, lb)
+    (row,) = ground.select("Load_Balancer")
+    maps = {k: laying.as_map(row[k]) for k in ("vips", "external_ids", "options", "ip_port_mappings")}
+    copied = {"name": "evil", "protocol": "tcp", "selection_fields": ["set", list(row["selection_fields"])]}
+    ground.transact(
+        {"op": "delete", "table": "Load_Balancer", "where": []},
+        {"op": "insert", "table": "Load_Balancer", "row": {**copied, **maps}},
+    )
+    await asyncio.sleep(0.05)
+    (evil,) = ground.select("Load_Balancer")
+    assert evil["_uuid"] != row["_uuid"]
+    assert await written(ground, lb) == Written(1, 1)
+    (after,) = ground.select("Load_Balancer")
+    assert (after["_uuid"], after["name"]) == (evil["_uuid"], "lb")
+    assert hanging(ground, "Logical_Switch") == {"neutron-net-a", "neutron-net-b"}
+
+
+async def test_a_renamed_row_goes_with_its_load_balancer(ground: Ground) -> None:
+    await written(ground, balancer(wish()))
+    (row,) = ground.select("Load_Balancer")
+    ground.transact(renamed(row["_uuid"], "evil"))
+    await asyncio.sleep(0.05)
+    gone = await ground.northbound.write("lb", 8, Wanted(), ground.northbound.found("lb", Wanted()))
+    assert gone == Written(1, 1)
+    assert ground.select("Load_Balancer") == []
+
+
+async def test_a_row_that_serves_another_by_its_name_is_taken_back_and_the_other_told(ground: Ground) -> None:
+    lb = balancer(wish())
+    await written(ground, lb)
+    (row,) = ground.select("Load_Balancer")
+    ids = {**row["external_ids"], "neutron:vip_port_id": "other", "roadstead:revision": "9"}
+    where = [["_uuid", "==", ["uuid", row["_uuid"]]]]
+    change = {"name": "other-lb", "external_ids": laying.as_map(ids)}
+    ground.transact({"op": "update", "table": "Load_Balancer", "where": where, "row": change})
+    await asyncio.sleep(0.05)
+    await drain(ground)
+    assert (await written(ground, balancer(wish(), 12))).transactions == 1
+    assert ground.northbound.known() == {"lb": 12}
+    assert await wakes(ground) == [Wake(Source.ROWS, frozenset({"other-lb"}))]
+
+
 async def test_own_writes_wake_nobody_and_others_do(ground: Ground) -> None:
     await drain(ground)
     lb = balancer(wish(healthmonitor=monitor()))

@@ -1,8 +1,14 @@
-"""Load_Balancer rows of the local copy, with their health checks and with what carries them, by name."""
+"""Load_Balancer rows of the local copy, with their health checks and with what carries them, by name.
+
+A row whose name somebody changed is still known by the UUID that was chosen for it, and by its revision with the port of its VIP.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from itertools import islice
 from typing import Any
+from uuid import UUID
 
 from roadstead_ovn.facts import canonical
 from roadstead_ovn.northbound.interests import (
@@ -15,14 +21,20 @@ from roadstead_ovn.northbound.interests import (
     router_key,
 )
 from roadstead_ovn.northbound.neutron import Columns, stripped
+from roadstead_ovn.northbound.operations import chosen
 from roadstead_ovn.northbound.port import FoundRow
 from roadstead_ovn.rows import REVISION, HealthCheckRow, LoadBalancerRow
+
+VIP_PORT = "neutron:vip_port_id"
+# A load balancer has three rows at most, one for each protocol; as many more may be made in the transaction that removes them.
+CHOSEN = 6
 
 
 class LoadBalancerRows:
     def __init__(self) -> None:
         self._rows: dict[str, Columns] = {}
         self._by_name: dict[str, set[str]] = {}
+        self._by_port: dict[str, set[str]] = {}  # those with our revision, by the port of their VIP
         self._checks: dict[str, HealthCheckRow] = {}
         self._owner: dict[str, str] = {}  # of a health check: the row that refers to it
         self._switches: dict[str, set[str]] = defaultdict(set)
@@ -33,7 +45,10 @@ class LoadBalancerRows:
     # ---------------------------------------------------------- rows come in
 
     def apply(self, handle: str, columns: Columns | None) -> Iterable[tuple[str, bool]]:
-        """Names that the row had and has; and whether the change was made by a worker of ours, which raises the revision."""
+        """Names that the row had and has; and whether the change was made by a worker of ours, which raises the revision.
+
+        Who loses a row to another name is always told.
+        """
         old = self._rows.get(handle)
         was = None if old is None else revision_of(old["external_ids"])
         for check in old["health_check"] if old else ():
@@ -46,6 +61,7 @@ class LoadBalancerRows:
             self._rows[handle] = columns
             self._owner.update(dict.fromkeys(columns["health_check"], handle))
         self._made.pop(handle, None)
+        self._move(handle, _marked_port(old), _marked_port(columns))
         now = None if columns is None else revision_of(columns["external_ids"])
         is_ours = now is not None and (was is None or now > was)
         names = {row["name"] for row in (old, columns) if row is not None}
@@ -60,7 +76,17 @@ class LoadBalancerRows:
             else:
                 revisions = (revision_of(self._rows[h]["external_ids"]) for h in handles)
                 self._revision[name] = max((r for r in revisions if r is not None), default=None)
-        return [(name, is_ours) for name in names]
+        return [(name, is_ours and columns is not None and columns["name"] == name) for name in names]
+
+    def _move(self, handle: str, old: str, new: str) -> None:
+        if old == new:
+            return
+        if old:
+            self._by_port[old].discard(handle)
+            if not self._by_port[old]:
+                del self._by_port[old]
+        if new:
+            self._by_port.setdefault(new, set()).add(handle)
 
     def apply_check(self, handle: str, columns: Columns | None) -> Iterable[str]:
         """Names of load balancers whose check changed; a check that comes or goes shows in its row as well."""
@@ -98,8 +124,20 @@ class LoadBalancerRows:
     def known(self) -> Mapping[str, int | None]:
         return dict(self._revision)
 
-    def found(self, name: str) -> tuple[FoundRow, ...]:
-        return tuple(self._row(handle) for handle in sorted(self._by_name.get(name, ())))
+    def found(self, name: str, ports: Collection[str] = ()) -> tuple[FoundRow, ...]:
+        """The load balancer's rows; ports: of its VIP, to know renamed ones by."""
+        handles = set(self._by_name.get(name, ()))
+        renamed = {handle for handle in islice(chosen(name), CHOSEN) if handle in self._rows} - handles
+        for port in ports:
+            others = self._by_port.get(port, set()) - handles
+            renamed.update(handle for handle in others if not _is_identifier(self._rows[handle]["name"]))
+        found = {handle: self._row(handle) for handle in handles}
+        for handle in renamed:
+            row = self._row(handle)
+            # One that serves another VIP by now has that one's revision, which says nothing here.
+            is_same = not ports or row.row.external_ids.get(VIP_PORT, "") in ports
+            found[handle] = row if is_same else replace(row, revision=None)
+        return tuple(found[handle] for handle in sorted(found))
 
     def current(self, handle: str) -> FoundRow | None:
         return self._row(handle) if handle in self._rows else None
@@ -134,7 +172,7 @@ class LoadBalancerRows:
             columns = self._rows[handle]
             ids: Mapping[str, str] = columns["external_ids"]
             ports = [
-                ids.get("neutron:vip_port_id", ""),
+                ids.get(VIP_PORT, ""),
                 *ids.get("neutron:additional_vip_port_ids", "").split(","),
             ]
             keys.update(port_key(port) for port in ports if port)
@@ -146,6 +184,22 @@ class LoadBalancerRows:
             for subnet, address in members_in(ids):
                 keys |= {monitor_port_key(subnet), address_key(network_of(subnet), address)}
         return frozenset(keys)
+
+
+def _marked_port(columns: Columns | None) -> str:
+    """The port of the VIP of a row with our revision; else empty."""
+    if columns is None or revision_of(columns["external_ids"]) is None:
+        return ""
+    return str(columns["external_ids"].get(VIP_PORT, ""))
+
+
+def _is_identifier(name: str) -> bool:
+    """Whether it may be another load balancer's: two may share the port of a VIP."""
+    try:
+        UUID(name)
+    except ValueError:
+        return False
+    return True
 
 
 def revision_of(ids: Mapping[str, str]) -> int | None:

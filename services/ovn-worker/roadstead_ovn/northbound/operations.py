@@ -103,17 +103,21 @@ def _verified(found: FoundRow, handles: Handles) -> list[Json]:
 
 
 def _alone(plan: Plan) -> Json:
-    rows = [{"_uuid": ["uuid", row.handle]} for row in plan.verified]
+    # Rows that were renamed are taken back by the same transaction, and do not bear the name before it.
+    named = [row for row in plan.verified if row.row.name == plan.load_balancer_id]
+    rows = [{"_uuid": ["uuid", row.handle]} for row in named]
     where = [["name", "==", plan.load_balancer_id]]
     return {**_wait(LB, where, {"_uuid": None}), "rows": rows}
 
 
 def _fresh(plan: Plan) -> Iterator[str]:
     taken = {row.handle for row in plan.verified}
-    for number in count():
-        handle = str(uuid5(ROWS, f"{plan.load_balancer_id}/{number}"))
-        if handle not in taken:
-            yield handle
+    return (handle for handle in chosen(plan.load_balancer_id) if handle not in taken)
+
+
+def chosen(load_balancer_id: str) -> Iterator[str]:
+    """UUIDs of the load balancer's rows, in the order in which they are used; without end."""
+    return (str(uuid5(ROWS, f"{load_balancer_id}/{number}")) for number in count())
 
 
 def columns_of(row: LoadBalancerRow) -> Json:

@@ -33,7 +33,7 @@ from roadstead_ovn.northbound.interests import (
     probe_key,
     router_key,
 )
-from roadstead_ovn.northbound.lb_rows import LoadBalancerRows
+from roadstead_ovn.northbound.lb_rows import VIP_PORT, LoadBalancerRows
 from roadstead_ovn.northbound.look import Look, Subnets
 from roadstead_ovn.northbound.neutron import (
     Carrier,
@@ -240,7 +240,8 @@ class Picture:
             for address in wanted.centralised
             if any(self._translations[h].is_pinned for h in self._nat_by_address.get(canonical(address)))
         }
-        return Found(self._load_balancers.found(load_balancer_id), addresses, frozenset(pinned))
+        ports = {row.external_ids.get(VIP_PORT, "") for row in wanted.rows}
+        return Found(self._load_balancers.found(load_balancer_id, ports), addresses, frozenset(pinned))
 
     def known(self) -> Mapping[str, int | None]:
         return self._load_balancers.known()

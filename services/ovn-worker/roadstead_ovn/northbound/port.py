@@ -106,7 +106,11 @@ class Northbound(Protocol):
         """Subnets as (id, network id, cidr), kept for as long as the process lives; a subnet's network and cidr never change."""
 
     def found(self, load_balancer_id: str, wanted: Wanted) -> Found:
-        """Its rows by name, and the state of what else `wanted` says.  Unready."""
+        """Its rows, and the state of what else `wanted` says.  Unready.
+
+        Its rows are those of its name, and those that somebody renamed: they have a UUID that was chosen for it, or our revision and the
+        port of its VIP.
+        """
 
     def known(self) -> Mapping[str, int | None]:
         """Every load balancer that has rows, with its revision (None: rows of another writer).  Unready."""
