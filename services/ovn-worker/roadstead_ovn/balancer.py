@@ -4,7 +4,7 @@ It is read from the JSON tree of the provider protocol.  What is PENDING_DELETE 
 everything after this step sees only what shall be there.  Lists come out ordered by id: their order in the tree means nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,16 +97,16 @@ class Balancer:
         return member.subnet_id or self.vip.subnet_id
 
 
-def balancer_of(tree: Mapping[str, Any]) -> Balancer | None:
-    """The load balancer of a tree; None when it is to be taken away whole.  BadTree."""
+def balancer_of(tree: Mapping[str, Any], going: Collection[str] = ()) -> Balancer | None:
+    """The load balancer of a tree; None when it is to be taken away whole.  going: ids that are as good as PENDING_DELETE.  BadTree."""
     model = _mapping(tree.get("loadbalancer"), "loadbalancer")
     identifier = _text(tree.get("loadbalancer_id") or model.get("loadbalancer_id"), "loadbalancer_id")
     statuses = _statuses(tree.get("statuses") or {})
 
     def stays(item: Mapping[str, Any], key: str) -> bool:
-        return statuses.get(str(item.get(key)), ("", ""))[0] not in GONE
+        return item.get(key) not in going and statuses.get(str(item.get(key)), ("", ""))[0] not in GONE
 
-    if statuses.get(identifier, ("", ""))[0] in GONE:
+    if identifier in going or statuses.get(identifier, ("", ""))[0] in GONE:
         return None
     pools, vanishing = [], {}
     for item in _items(model, "pools"):

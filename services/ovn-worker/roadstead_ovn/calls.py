@@ -80,6 +80,7 @@ def read_call(data: bytes, traceparent: str | None, at: float) -> tuple[NewCall,
         "method": str(body.get("method")),
         "verb": str(body.get("verb")),
         "objects": body.get("objects") or {},
+        "removes": body.get("removes"),
         "traceparent": traceparent,
         "at": at,
     }

@@ -18,7 +18,7 @@ from roadstead.telemetry.metrics import Meters
 from roadstead.telemetry.traces import Tracing, no_tracing
 from roadstead_ovn import reports
 from roadstead_ovn.api import Api
-from roadstead_ovn.balancer import BadTree, Balancer, balancer_of
+from roadstead_ovn.balancer import GONE, BadTree, Balancer, balancer_of
 from roadstead_ovn.facts import Facts
 from roadstead_ovn.health import health_of
 from roadstead_ovn.network import Network, NetworkRefused, is_passing
@@ -39,6 +39,7 @@ TRIES = 10  # writes of one pass that meet a conflict
 PROBE_SEEN_WITHIN = 2.0  # seconds from a port's creation in the network service to its row in the database
 PAUSE_FIRST = 0.25
 PAUSE_MAX = 30.0
+LOOK_AGAIN = 5.0  # seconds after which the API has heard a report
 PAUSE_FINAL = 60.0  # after a failure that only a change can mend
 BEFORE_DEADLINE = 2.0  # seconds before a call's deadline at which its failure is told, with the reason
 READY_WITHIN = 1.0
@@ -165,8 +166,9 @@ class Passes:
         raise AssertionError("the loop above returns or raises")
 
     async def _with_tree(self, work: Work, tree: Json) -> Outcome:
-        balancer = balancer_of(tree)
         revision = int(tree["revision"])
+        going = reports.going(work.calls.values(), revision)
+        balancer = balancer_of(tree, going)
         if balancer is None:
             await self._write(work.id, revision, None, work.reason == ADOPT)
             await remove_vip_ports(self._network, tree)
@@ -197,13 +199,15 @@ class Passes:
         elif ids:
             await self._api.status(reports.status(work.id, revision, found))
         late = await self._after(work, wanted)
+        # A failed operation's success may come too late for the API: then what it was to remove stays, and is made again.
+        is_claimed = any(balancer.statuses.get(i, ("DELETED",))[0] not in GONE for i in going)
         return Outcome(
             End(
                 done=revision,
                 reported=[*given_up, *(op for op, c in work.calls.items() if c["revision"] <= revision)],
                 told=now,
                 uses=late or _uses(wanted),
-                again=PAUSE_MAX if late or refused else None,
+                again=PAUSE_MAX if late or refused else LOOK_AGAIN if is_claimed else None,
             )
         )
 

@@ -7,7 +7,7 @@ those of the objects that an operation was about.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from roadstead_ovn.balancer import Balancer
+from roadstead_ovn.balancer import GONE, Balancer
 from roadstead_ovn.facts import Facts
 from roadstead_ovn.health import Health, probe_subnets, records
 from roadstead_ovn.store.port import Json
@@ -42,13 +42,21 @@ def some_records(health: Health, balancer: Balancer, ids: Collection[str]) -> Re
 
 
 def is_given_up(call: Json, balancer: Balancer) -> bool:
-    """Whether the API has ended the call as failed, and what it was to remove stays: success would now remove what is rendered.
+    """Whether the API has ended the call as failed and would not hear of its success, so that what it was to remove stays.
 
-    An object that a call is about is pending until the call ends.  Creations and updates are mended by a late success.
+    That is so once the load balancer has been changed.  A call that does not say what it removes is an older API's.
     """
+    if call.get("removes") is not None:
+        is_past = call["revision"] < balancer.revision
+        return is_past and any(balancer.statuses.get(i, ("DELETED",))[0] not in GONE for i in call["removes"])
     if call.get("verb") != "delete" and "batch" not in str(call.get("method")):
         return False
     return any(balancer.statuses.get(i, ("", ""))[0] == "ERROR" for i in touched([call]))
+
+
+def going(calls: Iterable[Json], revision: int) -> frozenset[str]:
+    """Ids that calls at just this revision remove, whatever their status: a failure that was told or a deadline does not end the wish."""
+    return frozenset(i for call in calls if call["revision"] == revision for i in call.get("removes") or ())
 
 
 def touched(calls: Iterable[Json]) -> frozenset[str]:

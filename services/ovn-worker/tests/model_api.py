@@ -103,6 +103,25 @@ class ModelApi:
         kinds = {kind: [identifier], "loadbalancers": [load_balancer_id]}
         self._touch(load_balancer_id, f"{kind}_delete", kinds, "PENDING_DELETE", only=[identifier])
 
+    def batch(self, load_balancer_id: str, pool_id: str, added: Json | None, removed: Sequence[str]) -> None:
+        """Members of a pool in one operation: one more, and some that go."""
+        kinds = {"members": list(removed), "pools": [pool_id], "loadbalancers": [load_balancer_id]}
+        new = []
+        if added is not None:
+            self.made += 1
+            new = [f"me-{self.made}"]
+            self._find(load_balancer_id, "pools", pool_id)["members"].append(member(new[0], **added))
+            kinds["members"] += new
+        self._touch(
+            load_balancer_id,
+            "member_batch_update",
+            kinds,
+            "PENDING_CREATE",
+            only=new or ["none"],
+            operating="OFFLINE",
+            removed=removed,
+        )
+
     def destroy(self, load_balancer_id: str) -> None:
         kinds = {"loadbalancers": [load_balancer_id]}
         self._touch(load_balancer_id, "loadbalancer_delete", kinds, "PENDING_DELETE", only=[load_balancer_id])
@@ -126,6 +145,7 @@ class ModelApi:
         *,
         only: Sequence[str] = (),
         operating: str | None = None,
+        removed: Sequence[str] = (),
     ) -> None:
         found = self.trees[owner]
         found["revision"] += 1
@@ -133,10 +153,12 @@ class ModelApi:
         for kind, ids in kinds.items():
             for identifier in ids:
                 is_it = not only or identifier in only
-                done = "DELETED" if pending == "PENDING_DELETE" and is_it else "ACTIVE"
+                goes = identifier in removed or (pending == "PENDING_DELETE" and is_it)
+                done = "DELETED" if goes else "ACTIVE"
                 touched.setdefault(kind, []).append((identifier, done))
                 old = found["statuses"].setdefault(kind, {}).get(identifier, ["", operating or "OFFLINE"])
-                found["statuses"][kind][identifier] = [pending if is_it else "PENDING_UPDATE", old[1]]
+                mark = "PENDING_DELETE" if goes else pending if is_it else "PENDING_UPDATE"
+                found["statuses"][kind][identifier] = [mark, old[1]]
         operation = Operation(
             f"op-{len(self.operations)}", owner, found["revision"], method, touched, virtual.now() + DEADLINE
         )
@@ -167,6 +189,7 @@ class ModelApi:
             "object": "x",
             "verb": operation.method.rpartition("_")[2],
             "objects": {kind: [i for i, _ in ids] for kind, ids in operation.touched.items()},
+            "removes": [i for ids in operation.touched.values() for i, done in ids if done == "DELETED"],
             "deadline": datetime.fromtimestamp(operation.deadline, UTC).isoformat(),
         }
         found = self.trees.get(operation.load_balancer)

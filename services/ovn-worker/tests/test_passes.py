@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from tests.conformance_ovn import laying
 
 from roadstead.bus.tasks import end_all
@@ -248,22 +249,116 @@ async def test_a_deletion_takes_rows_and_ports_and_is_remembered(stage: Stage) -
     assert stage.rows() == []
 
 
+def change(stage: Stage, kind: str) -> None:
+    """One operation of that kind on the load balancer of `watched`."""
+    match kind:
+        case "create":
+            stage.api.child("lb-1", "members", pool_id="po", address="192.0.2.12", port=80, subnet_id="sub-a")
+        case "update":
+            stage.api.switch("lb-1", "members", "me-1")
+        case "batch":
+            stage.api.batch("lb-1", "po", {"address": "192.0.2.12"}, ["me-1"])
+        case "delete all":
+            stage.api.destroy("lb-1")
+        case _:
+            stage.api.delete("lb-1", *kind.split())
+
+
+LEFT = {
+    "create": {"192.0.2.101:80": "192.0.2.10:80,192.0.2.11:80,192.0.2.12:80"},
+    "update": {"192.0.2.101:80": "192.0.2.11:80"},
+    "batch": {"192.0.2.101:80": "192.0.2.11:80,192.0.2.12:80"},
+    "members me-1": {"192.0.2.101:80": "192.0.2.11:80"},
+    "listeners li": {},
+    "pools po": {},
+    "healthmonitors hm": {"192.0.2.101:80": "192.0.2.10:80,192.0.2.11:80"},
+    "delete all": None,
+}
+
+
+@pytest.mark.parametrize("told_by", ["worker", "deadline"])
+@pytest.mark.parametrize("kind", LEFT)
+def test_a_late_success_ends_every_object_of_an_operation_that_had_failed(kind: str, told_by: str) -> None:
+    @played
+    async def story(stage: Stage) -> None:
+        stage.live()
+        stage.create(**watched())
+        await asyncio.sleep(3)
+        stage.api.made = 2  # the next member is me-3
+        held: list[bytes] = []
+
+        async def hold(data: bytes) -> None:
+            held.append(data)
+
+        if told_by == "worker":
+            stage.copy.cut()
+        else:
+            stage.api.send = hold
+        change(stage, kind)
+        await asyncio.sleep(61)
+        failed = {
+            i
+            for rows in stage.api.trees["lb-1"]["statuses"].values()
+            for i, s in rows.items()
+            if s[0] == "ERROR"
+        }
+        assert failed >= {i for i, _ in touched_last(stage)}
+        if told_by == "worker":
+            stage.copy.mend()
+        for data in held:
+            await stage.intake.receive(data)
+        await asyncio.sleep(60)
+        assert {operation.state for operation in stage.api.operations.values()} == {"DONE"}
+        if LEFT[kind] is None:
+            assert (stage.rows(), "lb-1" in stage.api.trees) == ([], False)
+            return
+        assert stage.rows()[0]["vips"] == LEFT[kind]
+        left = stage.api.trees["lb-1"]["statuses"]
+        assert {s[0] for rows in left.values() for s in rows.values()} == {"ACTIVE"}
+
+    story()
+
+
+def touched_last(stage: Stage) -> list[tuple[str, str]]:
+    last = list(stage.api.operations.values())[-1]
+    return [pair for pairs in last.touched.values() for pair in pairs]
+
+
 @played
-async def test_a_deletion_that_was_given_up_is_not_reported_as_done(stage: Stage) -> None:
+async def test_what_a_failed_operation_was_to_remove_stays_once_the_load_balancer_has_moved_on(
+    stage: Stage,
+) -> None:
     stage.live()
-    stage.create()
-    await asyncio.sleep(1)
-    stage.region.is_down = True
-    stage.api.destroy("lb-1")
+    stage.create(**parts())
+    await asyncio.sleep(3)
+    stage.copy.cut()
+    stage.api.batch("lb-1", "po", None, ["me-1"])
     await asyncio.sleep(61)
-    assert stage.status("loadbalancers", "lb-1")[0] == "ERROR"
-    stage.region.is_down = False
+    stage.api.switch("lb-1", "listeners", "li")
+    stage.api.switch("lb-1", "listeners", "li")
+    stage.copy.mend()
     await asyncio.sleep(60)
-    assert "lb-1" in stage.api.trees
-    assert len(stage.rows()) == 1
-    stage.api.destroy("lb-1")
-    await asyncio.sleep(1)
-    assert (stage.rows(), "lb-1" in stage.api.trees) == ([], False)
+    assert stage.status("members", "me-1")[0] == "ERROR"
+    assert stage.rows()[0]["vips"] == {"192.0.2.101:80": "192.0.2.10:80,192.0.2.11:80"}
+
+
+@played
+async def test_a_late_success_that_comes_too_late_leaves_rows_as_the_api_has_them(stage: Stage) -> None:
+    stage.live()
+    stage.create(**parts())
+    await asyncio.sleep(3)
+    stage.copy.cut()
+    stage.api.batch("lb-1", "po", None, ["me-1"])
+    await asyncio.sleep(61)
+
+    async def unheard(*_: Any) -> None:
+        return
+
+    stage.api.result = unheard  # type: ignore[method-assign,assignment]  # the API has ended it otherwise meanwhile
+    stage.copy.mend()
+    await asyncio.sleep(90)
+    assert stage.status("members", "me-1")[0] == "ERROR"
+    assert stage.rows()[0]["vips"] == {"192.0.2.101:80": "192.0.2.10:80,192.0.2.11:80"}
 
 
 @played

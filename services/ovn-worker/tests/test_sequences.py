@@ -209,7 +209,7 @@ class World:
         children = self.api.children(name)
         pools = [i for kind, i in children if kind == "pools"]
         bare = [p["pool_id"] for p in self.api.trees[name]["loadbalancer"]["pools"] if not p["healthmonitor"]]
-        match self.random.randrange(7):
+        match self.random.randrange(8):
             case 0:
                 pool = self.random.choice([*pools, None])
                 self.api.child(name, "listeners", port=self.random.choice([80, 81, 443]), pool_id=pool)
@@ -225,6 +225,15 @@ class World:
                 self.api.switch(name, *self.random.choice([*children, ("loadbalancers", name)]))
             case 6 if children:
                 self.api.delete(name, *self.random.choice(children))
+            case 7 if pools:
+                self._batch(name, self.random.choice(pools))
+
+    def _batch(self, name: str, pool_id: str) -> None:
+        found = self.api.trees[name]["loadbalancer"]["pools"]
+        there = [m["member_id"] for p in found if p["pool_id"] == pool_id for m in p["members"]]
+        gone = [member_id for member_id in there if self.random.random() < 0.5]
+        address, subnet = self._machine()
+        self.api.batch(name, pool_id, {"address": address, "port": 80, "subnet": subnet}, gone)
 
     def _trouble(self) -> None:
         match self.random.randrange(4):

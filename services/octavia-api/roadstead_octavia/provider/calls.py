@@ -20,7 +20,7 @@ from roadstead.subjects import MAX_TREE_BYTES, provider_call_subject
 from roadstead_octavia.call import _now
 from roadstead_octavia.db.port import Operation, Row, Tree
 from roadstead_octavia.provider import models, shown
-from roadstead_octavia.provider.conclude import objects_of
+from roadstead_octavia.provider.conclude import objects_of, removed_by
 from roadstead_octavia.provider.recent import Recent
 from roadstead_octavia.provider.rpc import NAME
 
@@ -53,6 +53,7 @@ def message(sending: Sending) -> tuple[str, bytes, dict[str, str]]:
         "object": operation["object"],
         "verb": operation["verb"],
         "objects": objects_of(operation),
+        "removes": removed_by(operation),
         "deadline": f"{operation['deadline'].isoformat(timespec='milliseconds')}Z",
         "arguments": models.without_secrets(operation["arguments"]),
     }
@@ -77,7 +78,7 @@ def row_of(operation: Operation, load_balancer_id: str, at: datetime) -> dict[st
         "method": operation.method,
         "object": operation.object,
         "verb": operation.verb,
-        "touched": [{"table": t.table, "id": t.id} for t in operation.touched],
+        "touched": [{"table": t.table, "id": t.id, "done": t.done} for t in operation.touched],
         "arguments": list(operation.arguments),
         "deadline": at + timedelta(seconds=operation.deadline),
     }

@@ -154,3 +154,8 @@ def objects_of(operation: Row) -> dict[str, list[str]]:
     for touched in operation["touched"]:
         found.setdefault(KIND_OF[touched["table"]], []).append(touched["id"])
     return found
+
+
+def removed_by(operation: Row) -> list[str]:
+    """Ids of the touched objects that go with success."""
+    return [touched["id"] for touched in operation["touched"] if touched["done"] == "DELETED"]

@@ -186,6 +186,7 @@ def messages() -> dict[str, dict[str, Any]]:
                 "properties": dict.fromkeys(KINDS, TEXTS),
                 "additionalProperties": False,
             },
+            "removes": TEXTS,
             "deadline": {"type": "string", "format": "date-time"},
         },
         arguments=arguments,

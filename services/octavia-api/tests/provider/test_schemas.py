@@ -100,6 +100,15 @@ def test_a_large_tree_is_left_out_and_a_small_one_is_not() -> None:
     assert b'"tree"' in calls.message(calls.Sending(row, tree, 7, 1, {}))[1]
 
 
+def test_a_call_says_which_of_its_objects_go() -> None:
+    made = operation("member_batch_update", ["pool", "member"], done="DELETED")
+    _, data, _ = calls.message(calls.Sending(calls.row_of(made, LB, AT), a_tree(), 7, 1, {}))
+    found = orjson.loads(data)
+    assert found["removes"] == [IDS["pool"], IDS["member"]]
+    keeps("call", found)
+    assert a_call()["removes"] == []
+
+
 @needs_recordings
 def test_every_recorded_call_keeps_to_the_schema_of_its_models() -> None:
     definitions = schemas.models()
