@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from roadstead.cli.client import ANSWER_WITHIN, connected
+from roadstead.cli.client import connected
 from roadstead.cli.failures import USAGE, UserError
 from roadstead.cli.output import Form, FormOption, emit, say, show_table
 from roadstead.subjects import provider_rpc_subject
@@ -18,10 +18,14 @@ group = typer.Typer(
 )
 
 ProviderOption = Annotated[str, typer.Option("--provider", help="Name of the worker's provider.")]
-Balancer = Annotated[str, typer.Argument(help="Id of the load balancer in the Octavia API.")]
-OptionalBalancer = Annotated[str | None, typer.Argument(help="Id of the load balancer in the Octavia API.")]
+WHICH = (
+    "Id or name of the load balancer in the Octavia API, or the ID that `roadstead get loadbalancer` shows."
+)
+Balancer = Annotated[str, typer.Argument(help=WHICH)]
+OptionalBalancer = Annotated[str | None, typer.Argument(help=WHICH)]
 Every = Annotated[bool, typer.Option("--all", help="All load balancers.")]
 DIFFERS = 3  # exit status of `diff`
+ONE_WITHIN = 30.0  # seconds; a word that is no id is looked for in all trees
 ALL_WITHIN = 120.0  # seconds that a worker may take to compare all of them
 
 
@@ -69,7 +73,7 @@ def diff(
     Example: roadstead ovn diff 3f6c9a52-7f8e-4f55-b8a5-0d5e5f0b2c11
     """
     _one_or_all(balancer, every)
-    found = _ask(provider, "diff", balancer or "", within=ANSWER_WITHIN if balancer else ALL_WITHIN)
+    found = _ask(provider, "diff", balancer or "", within=ONE_WITHIN if balancer else ALL_WITHIN)
     differs = bool(found.get("differing") if every else _stands_apart(found))
     if not emit(form, found):
         if every:
@@ -134,7 +138,7 @@ def _one_or_all(balancer: str | None, every: bool) -> None:
 
 
 def _ask(
-    provider: str, what: str, balancer: str, *more: object, within: float = ANSWER_WITHIN
+    provider: str, what: str, balancer: str, *more: object, within: float = ONE_WITHIN
 ) -> dict[str, Any]:
     subject = provider_rpc_subject(provider, "ask", f"operate_{what}")
 

@@ -24,14 +24,14 @@ from roadstead_ovn.subnets import Subnets, subnets_of
 
 PREFIX = "operate_"
 REASON = "operator"
-LONGEST_ID = 36
+LONGEST_NAME = 255
 LONGEST_LIST = 1000  # load balancers that one answer names
 SPREAD = 5.0  # seconds within which all of them fall due
 _COLUMNS = {"health_check": "health_checks"}
 
 
 class NoSuch(Exception):
-    """Neither the API nor the database has a load balancer of that id."""
+    """A word names no load balancer, or several; the text is for people."""
 
 
 class Operate:
@@ -53,16 +53,33 @@ class Operate:
         if work is None:
             return fault(f"{method} is no question; there are {', '.join(questions)}")
         identifier = arguments[0] if arguments and isinstance(arguments[0], str) else ""
-        if len(identifier) > LONGEST_ID or (not identifier and work == self.show):
+        if len(identifier) > LONGEST_NAME or (not identifier and work == self.show):
             return fault("give the id of a load balancer")
         try:
+            identifier = await self._id_of(identifier) if identifier else ""
             return {"ok": True, "returns": await work(identifier, *arguments[1:2])}
-        except NoSuch:
-            return fault(
-                f"no such load balancer: {identifier} is none of this provider's in the Octavia API; its id there is "
-                "meant (`openstack loadbalancer list`), where the one that `roadstead get loadbalancer` shows as ID is "
-                "named lb-ID"
-            )
+        except NoSuch as error:
+            return fault(str(error))
+
+    async def _id_of(self, word: str) -> str:
+        """The Octavia API's id of what a word names: that id, a name there, or the id of a region's, whose name there is lb-ID.  NoSuch."""
+        if await self._api.tree(word) is not None or word in self._nb.known() or await self._store.view(word):
+            return word
+        names = (word, f"lb-{word}")
+        found = [
+            str(tree["loadbalancer_id"])
+            async for page in self._api.pages()
+            for tree in page
+            if tree["loadbalancer"].get("name") in names
+        ]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise NoSuch(f"{len(found)} load balancers are named {word}; give an id: {', '.join(found[:5])}")
+        raise NoSuch(
+            f"no such load balancer: {word} is neither id nor name of this provider's in the Octavia API, nor an ID that "
+            "`roadstead get loadbalancer` shows of one of them"
+        )
 
     async def sync(self, identifier: str, adopt: object = False) -> Json:
         """Make it due now; all of them without an id.  adopt: the pass writes over a newer revision, too.  NoSuch."""
@@ -146,7 +163,7 @@ class Operate:
         """The revision of what the database has of it.  NoSuch."""
         known = self._nb.known()
         if identifier not in known:
-            raise NoSuch(identifier)
+            raise NoSuch(f"no such load balancer: {identifier} is gone, and nothing of it is left")
         return known[identifier]
 
     async def show(self, identifier: str, _: object = None) -> Json:

@@ -48,6 +48,20 @@ async def test_an_unknown_id_is_no_such_load_balancer_and_leaves_no_row(stage: S
 
 
 @played
+async def test_a_name_and_the_id_of_a_regions_load_balancer_are_resolved(stage: Stage) -> None:
+    for number, name in enumerate(("lb-1", "lb-2", "lb-3")):
+        stage.create(name, f"192.0.2.10{number}")
+    await asyncio.sleep(1)
+    for identifier, name in (("lb-1", f"lb-{UNKNOWN}"), ("lb-2", "twice"), ("lb-3", "twice")):
+        stage.api.trees[identifier]["loadbalancer"]["name"] = name
+    for word in (UNKNOWN, f"lb-{UNKNOWN}"):
+        assert (await asked(stage, "show", word))["loadbalancer_id"] == "lb-1"
+    assert (await asked(stage, "diff", "twice"))["fault"] == (
+        "2 load balancers are named twice; give an id: lb-2, lb-3"
+    )
+
+
+@played
 async def test_rows_without_a_load_balancer_are_told_and_not_unknown(stage: Stage) -> None:
     stage.create()
     await asyncio.sleep(1)

@@ -235,7 +235,7 @@ async def test_operators_see_what_differs_and_have_it_put_right(ground: Ground) 
     assert shown["rows"][0]["vips"] == {"192.0.2.5:80": "192.0.2.10:80"}
     assert shown["work"]["done"] == 1
     assert (await ground.ask("ask.operate_sync", {"arguments": [LB]}))["returns"] == {"due": 1}
-    for question, about in (("show", "x" * 40), ("dance", LB)):
+    for question, about in (("show", "x" * 300), ("dance", LB)):
         reply = await ground.ask(f"ask.operate_{question}", {"arguments": [about]})
         assert reply["returns"]["fault"]
 
@@ -267,7 +267,12 @@ async def test_the_commands_ask_a_running_worker(ground: Ground, tmp_path: Path)
     assert orjson.loads(out) == {"due": 1}
     status, _, err = await command(context, "sync")
     assert (status, err) == (2, "roadstead: give the id of a load balancer, or --all\n")
-    status, _, err = await command(context, "show", "x" * 40)
+    unknown = "8b1f6a1e-0d5c-4d53-8d35-6a1c1b7f0a42"
+    for question in ("diff", "show", "sync"):
+        status, out, err = await command(context, question, unknown)
+        assert (status, out) == (1, "")
+        assert err.startswith(f"roadstead: no such load balancer: {unknown} is neither id nor name")
+    status, _, err = await command(context, "show", "x" * 300)
     assert (status, err) == (1, "roadstead: give the id of a load balancer\n")
 
 

@@ -81,7 +81,7 @@ def _uuid(text: str) -> str:
 
 
 def env() -> None:
-    """Print the context as variables for a shell: addresses, region, project, organization.
+    """Print the context as variables for a shell: addresses, region, project, organization; OVN's databases where `up --ovn` runs.
 
     Example: eval "$(roadstead env)"
     """
@@ -91,10 +91,18 @@ def env() -> None:
         "ROADSTEAD_REGION": context.region,
         "ROADSTEAD_PROJECT": context.project,
         "ROADSTEAD_ORGANIZATION": context.organization,
+        **_ovn(),
     }
     for name, value in values.items():
         if value:
             print(f"export {name}={shlex.quote(value)}")
+
+
+def _ovn() -> dict[str, str]:
+    """What ovn-nbctl and ovn-sbctl read, when the context is a local stack's and that has an OVN."""
+    home = chosen.local_home()
+    sockets = home.ovn_sockets if home is not None else {}
+    return {f"OVN_{side.upper()}_DB": f"unix:{path}" for side, path in sockets.items()}
 
 
 def version() -> None:

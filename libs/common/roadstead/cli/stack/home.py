@@ -47,6 +47,12 @@ class Home:
         return self.path / "ovn"
 
     @property
+    def ovn_sockets(self) -> dict[str, Path]:
+        """Of OVN's databases `nb` and `sb`, those that are served."""
+        paths = {side: self.ovn / "run" / f"{side}.sock" for side in ("nb", "sb")}
+        return {side: path for side, path in paths.items() if path.is_socket()}
+
+    @property
     def octavia_password(self) -> Path:
         """Of the Octavia API's user in the simulated cloud; for the owner alone."""
         return self.path / SIMULATOR / "octavia.password"

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -58,7 +58,8 @@ async def run_quickstart(home: Home, cloud: str) -> None:
         await until_known(client, region, ("flavor", "image", "volumeclass", "externalnetwork"))
         say(f"applying {example_path()}")
         done = await apply_documents(client, example(), Applying(wait=True, timeout=PROVISIONED_WITHIN))
-        say_next({item.name: item.id for item in done if item.kind == "server"})
+        balancers = [item.id for item in done if item.kind == "loadbalancer"] if home.ovn_sockets else []
+        say_next({item.name: item.id for item in done if item.kind == "server"}, balancers)
 
 
 async def register_cloud(client: Client, home: Home, cloud: str) -> str:
@@ -114,11 +115,12 @@ def example_path() -> Path:
     raise UserError(f"examples/{FILE} is not here: run the command in the repository's folder")
 
 
-def say_next(servers: dict[str, str]) -> None:
-    """Commands to go on with, one a line."""
+def say_next(servers: dict[str, str], balancers: Sequence[str] = ()) -> None:
+    """Commands to go on with, one a line.  balancers: ids of those that are made in OVN."""
     name, ident = sorted(servers.items())[0]
     program = "roadstead" if shutil.which("roadstead") else sys.argv[0]
-    words = ("get all", f"why server {name}", f"describe server {ident}", "watch server")
+    words = ["get all", f"why server {name}", f"describe server {ident}", "watch server"]
+    words += [f"ovn show {balancer}" for balancer in balancers[:1]]
     say("Everything is provisioned. Try next (docs/guide.md goes on from here):", "bold green")
     for each in words:
         say(f"  {program} {each}")
