@@ -17,6 +17,7 @@ from roadstead.bus.tasks import end_all
 from roadstead.clock import Clock, iso, parse_time
 from roadstead.reconcile.kind import Kind
 from roadstead.reconcile.past import KEPT_FOR
+from roadstead.service_health import CannotListen
 from roadstead.store.api import Query, Store
 from roadstead.telemetry.metrics import Meters
 
@@ -86,6 +87,9 @@ class Supervisor:
                 self.fault = self.fault or fault
                 self.failed.set()
                 return
+            except CannotListen as error:
+                # A person must look at it, and its place in the program tells nothing.
+                log.error("task failed", task=name, reason=str(error), again_in=back_off)  # noqa: TRY400
             except Exception:
                 log.exception("task failed", task=name, again_in=back_off)
             self._meters.count("roadstead_task_restarts_total", task=name)
