@@ -1,5 +1,6 @@
 """Settings of the OVN worker beside those that every service has (`ROADSTEAD_OVN_...`); docs/ovn-settings.md is made from this."""
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,6 +15,8 @@ PREFIX = "ROADSTEAD_OVN_"
 
 Texts = Annotated[tuple[str, ...], NoDecode]
 _CONNECTION = re.compile(r"^((tcp|ssl):(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}|unix:/\S+)$")
+_HTTP = re.compile(r"^https?://(\[[0-9a-fA-F:.]+\]|[^/:\s?#@]+)(:\d{1,5})?(/[^\s?#]*)?$")
+_NOT_EMPTY = ("NB_CONNECTION", "SB_CONNECTION")
 
 
 def _tls(what: str, database: str, also: str = "") -> Any:
@@ -109,6 +112,13 @@ class OvnSettings(BaseSettings):
             raise ValueError("give tcp:HOST:PORT, ssl:HOST:PORT or unix:PATH, several separated by commas")
         return value
 
+    @field_validator("auth_url", "neutron_endpoint")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is not None and not _HTTP.match(value):
+            raise ValueError("give an address such as http://HOST:PORT or https://HOST:PORT/PATH")
+        return value
+
     def service_user(self) -> ServiceUser | None:
         """None when no cloud is set up.  BadSettings when its password is missing."""
         if not self.auth_url:
@@ -142,4 +152,8 @@ class OvnSettings(BaseSettings):
 
 def load_ovn_settings(**given: Any) -> OvnSettings:
     """From the environment, `given` ones first.  BadSettings, one line a variable, for what cannot be."""
+    for name in _NOT_EMPTY:
+        # An empty variable is elsewhere as good as none; here it would be a database on this machine that nobody meant.
+        if name.lower() not in given and os.environ.get(f"{PREFIX}{name}", "unset").strip() == "":
+            raise BadSettings(f"{PREFIX}{name}: is empty; give tcp:HOST:PORT, ssl:HOST:PORT or unix:PATH")
     return load(OvnSettings, **given)

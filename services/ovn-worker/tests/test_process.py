@@ -328,10 +328,16 @@ def program(**environment: str) -> "subprocess.CompletedProcess[str]":
         ("LEASE", "1"),
         ("PASSWORD_FILE", "/nowhere"),
         ("NB_CONNECTION", "ssl:127.0.0.1:6641"),
+        ("NB_CONNECTION", ""),
+        ("SB_CONNECTION", " "),
+        ("AUTH_URL", "keystone:5000"),
+        ("AUTH_URL", "ftp://keystone/v3"),
+        ("NEUTRON_ENDPOINT", "http://"),
     ],
 )
 def test_a_setting_that_cannot_be_is_one_line_and_status_2(variable: str, value: str) -> None:
-    done = program(**{f"ROADSTEAD_OVN_{variable}": value, "ROADSTEAD_OVN_AUTH_URL": "http://127.0.0.1:1/v3"})
+    cloud = {"ROADSTEAD_OVN_AUTH_URL": "http://127.0.0.1:1/v3"}
+    done = program(**(cloud | {f"ROADSTEAD_OVN_{variable}": value}))
     assert done.returncode == Exit.SETTINGS
     assert done.stderr.startswith("ovn-worker: ROADSTEAD_OVN_") or "no password" in done.stderr
     assert done.stderr.count("\n") == 1
