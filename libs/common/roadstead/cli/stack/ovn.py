@@ -1,6 +1,7 @@
 """OVN and its worker in a local stack: the Octavia API's provider `ovn`, over the simulated cloud's networks in a real OVN.
 
-Databases and northd alone: what a load balancer would do with packets can be read in OVN, and nothing here sends any.
+Databases and northd alone: what a load balancer would do with packets can be read in OVN, and nothing here sends any
+(`deploy/ovn/ovn dp-up` adds a data path; docs/ovn.md).
 """
 
 import os
