@@ -4,7 +4,7 @@ A provider makes its consumer and no stream: the Octavia API makes those, and is
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 from nats.errors import Error as NatsError
@@ -23,9 +23,12 @@ PAUSE = 0.5
 
 
 class BusSide:
-    """name: the provider's.  parts: are run over one connection after another."""
+    """name: the provider's.  parts: are run over one connection after another.  first: is waited for before anything is taken."""
 
-    def __init__(self, bus: Bus, name: str, parts: Sequence[Part]) -> None:
+    def __init__(
+        self, bus: Bus, name: str, parts: Sequence[Part], first: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._first = first
         self._bus = bus
         self._consumer = provider_calls(name)
         self._parts = parts
@@ -48,6 +51,7 @@ class BusSide:
 
     async def _one(self, number: int) -> None:
         await self._bus.js.add_consumer(self._consumer.stream, consumer_config(self._consumer))
+        await self._first()  # meanwhile calls wait in the stream
         self._bus.settle(number, {})
         tasks = [asyncio.create_task(part.run()) for part in self._parts]
         tasks.append(asyncio.create_task(self._bus.lost(number)))

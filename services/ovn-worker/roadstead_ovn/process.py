@@ -1,7 +1,7 @@
 """The process of the worker: the bus in front, OVN's databases and the network service behind, its own rows between.
 
-Start: database, then broker and OVN side by side; calls are taken once the broker is there (a call that cannot be carried out yet is a
-row that waits), passes run once the local copy is complete.  SIGTERM ends it in good order: nothing new is taken, running passes end
+Start: database, then broker, OVN and the network service side by side; calls are taken and passes run once all of them have answered,
+so that a worker whose own settings are wrong leaves the work to others.  SIGTERM ends it in good order: nothing new is taken, running passes end
 within the drain time, every lease is given back.  A second signal ends it at once.
 """
 
@@ -38,6 +38,7 @@ from roadstead_ovn.operate import Operate
 from roadstead_ovn.passes import Passes
 from roadstead_ovn.runner import Runner
 from roadstead_ovn.settings import PREFIX, OvnSettings
+from roadstead_ovn.standing import Standing
 from roadstead_ovn.stimuli import Stimuli
 from roadstead_ovn.store.postgres import SCHEMA, PostgresWork
 from roadstead_ovn.subnets import Subnets
@@ -115,6 +116,7 @@ class Process:
         self.northbound: Startable = northbound or northbound_of(ovn)
         self.network = network or network_of(ovn)
         self.subnets = Subnets(self.network, self.northbound.remember)
+        self.standing = Standing(self.northbound, self.network, self._away)
         self.api = BusApi(self.bus, ovn.provider_name)
         owner = f"{settings.replica}-{secrets.token_hex(3)}"
         self.passes = Passes(
@@ -142,11 +144,14 @@ class Process:
         self.calls = Calls(self.bus, ovn.provider_name, intake, self._healthy)
         operate = Operate(self.store, self.northbound, self.api, self.subnets, self.runner)
         self.answers = Answers(self.bus, ovn.provider_name, self.network, around, operate)
-        self.bus_side = BusSide(self.bus, ovn.provider_name, (self.calls, self.answers))
+        self.bus_side = BusSide(
+            self.bus, ovn.provider_name, (self.calls, self.answers), self.standing.all_there
+        )
         self.stimuli = Stimuli(
             self.store,
             self.northbound,
             self.api,
+            self.network,
             self.subnets,
             self.runner,
             every=ovn.sync_every,
@@ -154,7 +159,12 @@ class Process:
             meters=self.meters,
         )
         self.readiness = Readiness(
-            {"database": self._database_fault, "bus": self._bus_fault, "northbound": self._northbound_fault}
+            {
+                "database": self._database_fault,
+                "bus": self._bus_fault,
+                "northbound": self._northbound_fault,
+                "network": self._network_fault,
+            }
         )
         self.supervisor = Supervisor(self.meters, fatal=(BusRefused, SchemaBehind))
         self.stopping = asyncio.Event()
@@ -197,6 +207,7 @@ class Process:
             return Exit.DONE
         await self.northbound.start()
         jobs: dict[str, Callable[[], Awaitable[None]]] = {
+            "standing": self.standing.run,
             "bus": self.bus_side.run,
             "passes": self._passes,
             "changes": self.stimuli.follow,
@@ -244,7 +255,7 @@ class Process:
     # ------------------------------------------------------------ jobs
 
     async def _passes(self) -> None:
-        await self.northbound.ready()
+        await self.standing.all_there()
         log.info("the local copy is complete", load_balancers=len(self.northbound.known()))
         await self.runner.run()
 
@@ -281,7 +292,16 @@ class Process:
         return None if self.bus_side.bound.is_set() else "not connected, or its consumer is being made"
 
     async def _northbound_fault(self) -> str | None:
-        return None if self.northbound.is_ready() else "the local copy of OVN's databases is not complete"
+        return self._away()
+
+    def _away(self) -> str | None:
+        if self.northbound.is_ready():
+            return None
+        known = self.northbound.fault() if isinstance(self.northbound, OvsdbNorthbound) else None
+        return known or "the local copy of OVN's databases is not complete"
+
+    async def _network_fault(self) -> str | None:
+        return self.standing.network_fault
 
     # ------------------------------------------------------------ end
 

@@ -18,12 +18,14 @@ from nats.aio.msg import Msg
 
 from roadstead.bus.connection import Bus, BusOptions
 from roadstead.bus.streams import ensure_streams
+from roadstead.bus.tasks import end_all
 from roadstead.service import Exit
 from roadstead.settings import BadSettings, Settings, load_settings, table
 from roadstead.subjects import provider_call_subject
 from roadstead_ovn.northbound.model import Faults
 from roadstead_ovn.process import Process
 from roadstead_ovn.settings import OvnSettings, load_ovn_settings
+from roadstead_ovn.standing import NOT_ASKED
 
 from .model_region import Copy, ModelRegion
 from .shapes import listener, member, pool, tree
@@ -290,6 +292,37 @@ async def test_it_is_ready_with_all_it_stands_on_and_ends_with_leases_given_back
     await store.close()
     assert [work.id for work in left] == [LB]
     assert "operation-1" in left[0].calls
+
+
+@pytest.mark.integration
+async def test_a_worker_whose_network_service_does_not_answer_takes_nothing_until_it_does(
+    nats_url: str, postgres_server: Any, work_template: str
+) -> None:
+    name = f"{work_template}_{os.urandom(3).hex()}"
+    url = postgres_server.create_database(name, template=work_template)
+    region = ModelRegion()
+    region.vip_port("vip-lb", LB, "192.0.2.5")
+    region.is_down = True
+    settings = load_settings(nats_url=nats_url, database_url=url, replica="one")
+    process = Process(settings, load_ovn_settings(), northbound=Copy(region, Faults()), network=region)
+    ground = Ground(nats_url, process, region)
+    begun = asyncio.create_task(ground.start())
+    try:
+        await eventually(lambda: process.standing.network_fault != NOT_ASKED)
+        await asyncio.sleep(0.5)
+        await ground.call("create", 1, parts(), "PENDING_CREATE")
+        await asyncio.sleep(1.0)
+        assert await process.store.view(LB) is None
+        assert (ground.reports, ground.asked_pages) == ([], 0)
+        assert set(await process.readiness.faults()) == {"bus", "network"}
+        region.is_down = False
+        await eventually(lambda: ground.ended("operation-1"))
+        await begun
+        assert await process.readiness.faults() == {}
+    finally:
+        await end_all((begun,))
+        await ground.stop()
+    postgres_server.drop_database(name)
 
 
 @pytest.mark.integration

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -137,6 +137,16 @@ class OvsdbNorthbound:
     def is_ready(self) -> bool:
         return self._nb.is_complete and self._sb.is_complete
 
+    def fault(self) -> str | None:
+        """Why the copy is not complete, with the addresses; None when it is."""
+        sides = ((self._nb, "NB"), (self._sb, "SB"))
+        found = [
+            f"{text} (ROADSTEAD_OVN_{side}_CONNECTION)"
+            for replica, side in sides
+            if (text := replica.fault())
+        ]
+        return "; ".join(found) or None
+
     def _read(self) -> Picture:
         if not self.is_ready():
             raise Unready("the local copy of the Northbound or Southbound database is not complete")
@@ -147,6 +157,9 @@ class OvsdbNorthbound:
 
     def remember(self, subnets: Sequence[tuple[str, str, str]]) -> None:
         self._subnets.remember(subnets)
+
+    def disown(self, ports: Iterable[str]) -> None:
+        self._subnets.absent.update(ports)
 
     def found(self, load_balancer_id: str, wanted: Wanted) -> Found:
         return self._read().found(load_balancer_id, wanted)

@@ -57,6 +57,18 @@ class Replica:
         self._kick = asyncio.Event()
         self._idl: Any = None
         self.is_complete = False
+        self._has_heard = False  # whether a server was there since the copy was last complete
+        self._refusal = ""
+
+    def fault(self) -> str | None:
+        """Why the copy is not complete; None when it is."""
+        if self.is_complete:
+            return None
+        where, name = ", ".join(self._remotes), self._schema["name"]
+        if not self._has_heard:
+            return f"{where}: no connection to {name} can be made"
+        why = self._refusal or "another database, no leader, or the copy is still being fetched"
+        return f"{where}: connected, and no copy of {name} is given: {why}"
 
     async def follow(self) -> None:
         """Connects, and keeps the copy until it is cancelled."""
@@ -81,6 +93,7 @@ class Replica:
                 await self._step()
                 if idl.is_connected():
                     connected_at = loop.time()
+                    self._has_heard = True
                 await self._pause()
         finally:
             self._give_up("the connection was closed")
@@ -111,9 +124,11 @@ class Replica:
             adopt = await loop.run_in_executor(self._thread, self._complete, self._rows())
             self._idl.changed = self._notified
             self.is_complete = True
+            self._has_heard, self._refusal = False, ""
             adopt()
         elif not is_whole and idl.refusal():
             log.error("%s does not give the tables that are needed: %s", idl.session_name(), idl.refusal())
+            self._refusal = idl.refusal()
             idl.clear_refusal()
 
     def _give_up(self, reason: str) -> None:
