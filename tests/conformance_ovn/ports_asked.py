@@ -30,6 +30,12 @@ class RecordedNetwork:
         ports = self._region.ports.values()
         return [_json(port) for port in ports if (port.name, port.network_id) == (name, network_id)]
 
+    async def ports_of(self, identifiers: Sequence[str]) -> Sequence[Json]:
+        return [{"id": one} for one in identifiers if one in self._region.ports]
+
+    async def ports_owned(self, owners: Sequence[str]) -> Sequence[Json]:
+        raise AssertionError(f"VIPs do not need all ports of {', '.join(owners)}")
+
     async def make_port(self, body: Any) -> Json:
         self.calls.append({"call": "create_port", **body})
         if self._broken:

@@ -24,6 +24,12 @@ class Network(Protocol):
 
     async def ports_named(self, name: str, network_id: str) -> Sequence[Json]: ...
 
+    async def ports_of(self, identifiers: Sequence[str]) -> Sequence[Json]:
+        """Those of them that exist: id."""
+
+    async def ports_owned(self, owners: Sequence[str]) -> Sequence[Json]:
+        """Ports with one of these device owners: id.  One request; not all of them where the service bounds its answers."""
+
     async def make_port(self, body: Json) -> Json: ...
 
     async def remove_port(self, identifier: str) -> None:
@@ -65,6 +71,17 @@ class Neutron:
         query = urlencode({"name": name, "network_id": network_id})
         return _listed(await self._requests.ask("GET", f"/ports?{query}"), "ports")
 
+    async def ports_of(self, identifiers: Sequence[str]) -> Sequence[Json]:
+        found: list[Json] = []
+        for begin in range(0, len(identifiers), AT_ONCE):
+            query = [*(("id", one) for one in identifiers[begin : begin + AT_ONCE]), ("fields", "id")]
+            found += _listed(await self._requests.ask("GET", f"/ports?{urlencode(query)}"), "ports")
+        return found
+
+    async def ports_owned(self, owners: Sequence[str]) -> Sequence[Json]:
+        query = urlencode([*(("device_owner", owner) for owner in owners), ("fields", "id")])
+        return _listed(await self._requests.ask("GET", f"/ports?{query}"), "ports")
+
     async def make_port(self, body: Json) -> Json:
         return _object(await self._requests.ask("POST", "/ports", body={"port": body}), "port")
 
@@ -102,6 +119,12 @@ class NoNetwork:
         raise NetworkRefused(None, self.text)
 
     async def ports_named(self, name: str, network_id: str) -> Sequence[Json]:
+        raise NetworkRefused(None, self.text)
+
+    async def ports_of(self, identifiers: Sequence[str]) -> Sequence[Json]:
+        raise NetworkRefused(None, self.text)
+
+    async def ports_owned(self, owners: Sequence[str]) -> Sequence[Json]:
         raise NetworkRefused(None, self.text)
 
     async def make_port(self, body: Json) -> Json:

@@ -24,6 +24,7 @@ from roadstead_ovn.health import health_of
 from roadstead_ovn.network import Network, NetworkRefused, is_passing
 from roadstead_ovn.northbound.plan import adopted
 from roadstead_ovn.northbound.port import Conflict, Northbound, Rejected, Superseded, Unknown, Unready
+from roadstead_ovn.present import gone, monitored_subnets, probe_ports, tell_lost, vip_ports
 from roadstead_ovn.probe_ports import ProbePorts
 from roadstead_ovn.render import render
 from roadstead_ovn.rows import Wanted
@@ -35,6 +36,8 @@ log = structlog.get_logger("roadstead.ovn.passes")
 
 ORPHAN = "orphan"  # the reason with which a full sync wakes rows that have no tree
 ADOPT = "adopt"  # the reason with which an operator lets a pass write over a newer revision
+# The reasons to ask whether ports that the database has are really there.
+VERIFYING = frozenset({"sync", "operator", ADOPT})
 TRIES = 10  # writes of one pass that meet a conflict
 PROBE_SEEN_WITHIN = 2.0  # seconds from a port's creation in the network service to its row in the database
 PAUSE_FIRST = 0.25
@@ -198,7 +201,7 @@ class Passes:
             await self._tell_success(work, revision, found)
         elif ids:
             await self._api.status(reports.status(work.id, revision, found))
-        late = await self._after(work, wanted)
+        late = await self._after(work, balancer, wanted)
         # A failed operation's success may come too late for the API: then what it was to remove stays, and is made again.
         is_claimed = any(balancer.statuses.get(i, ("DELETED",))[0] not in GONE for i in going)
         return Outcome(
@@ -260,10 +263,10 @@ class Passes:
 
     async def _make_probes(self, work: Work, balancer: Balancer) -> Collection[str]:
         """See to ports for probes; ids of subnets that get none for good."""
-        facts = self._facts(balancer)
-        wanted = render(balancer, facts).monitor_subnets
-        if new := wanted - work.probes:
+        if new := monitored_subnets(balancer) - work.probes:
             await self._store.use_probes(work.id, new)
+        facts = await self._present(work, balancer)
+        wanted = render(balancer, facts).monitor_subnets
         missing = {s for s in wanted if facts.monitor_port(s) is None}
         if not missing:
             return ()
@@ -280,10 +283,34 @@ class Passes:
             await asyncio.sleep(0.01)
         return refused
 
-    async def _after(self, work: Work, wanted: Wanted) -> Mapping[str, list[str]] | None:
+    async def _present(self, work: Work, balancer: Balancer) -> Facts:
+        """The facts without ports that are gone: asked for when a comparison or a person wants it, and where one of two must be gone."""
+        facts = self._facts(balancer)
+        is_verifying = work.reason in VERIFYING
+        probes = probe_ports(facts, monitored_subnets(balancer)).values()
+        doubtful = {port for ports in probes if is_verifying or len(ports) > 1 for port in ports}
+        asked = doubtful | (vip_ports(balancer) if is_verifying else set())
+        try:
+            lost = await gone(self._network, asked)
+        except NetworkRefused as error:
+            # Rows are repaired nevertheless; the next comparison looks again.
+            log.warning(
+                "passed without a look at ports in the network service",
+                load_balancer=work.id,
+                reason=error.text,
+            )
+            return facts
+        if not lost:
+            return facts
+        tell_lost(balancer, lost)
+        self._nb.disown(lost & doubtful)
+        return self._facts(balancer)
+
+    async def _after(self, work: Work, balancer: Balancer, wanted: Wanted) -> Mapping[str, list[str]] | None:
         """Give back what is not wanted any more; when that must be done later, what counts as used until then."""
         try:
-            await self._give_back(work, wanted.monitor_subnets, wanted.centralised)
+            # By the tree alone: a database that lost its switches and ports for a moment is no reason to remove a port.
+            await self._give_back(work, monitored_subnets(balancer), wanted.centralised)
         except NetworkRefused as error:
             log.warning("given back later", load_balancer=work.id, reason=error.text)
             now = _uses(wanted)

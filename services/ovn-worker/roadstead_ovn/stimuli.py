@@ -7,7 +7,7 @@ differs.  Rows that bear our revision and have no tree are removed when two comp
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,10 +21,12 @@ from roadstead_ovn.api import Api
 from roadstead_ovn.balancer import BadTree, Balancer, balancer_of
 from roadstead_ovn.facts import Facts
 from roadstead_ovn.health import health_of
-from roadstead_ovn.network import NetworkRefused
+from roadstead_ovn.network import Network, NetworkRefused
 from roadstead_ovn.northbound.plan import plan
 from roadstead_ovn.northbound.port import Northbound, Unready
 from roadstead_ovn.passes import ORPHAN
+from roadstead_ovn.ports import MONITOR_OWNER, VIP_OWNER
+from roadstead_ovn.present import gone, monitored_subnets, probe_ports, tell_lost, vip_ports
 from roadstead_ovn.render import render
 from roadstead_ovn.runner import Runner
 from roadstead_ovn.store.port import Json, Store
@@ -47,6 +49,7 @@ class Stimuli:
         store: Store,
         northbound: Northbound,
         api: Api,
+        network: Network,
         subnets: Subnets,
         runner: Runner,
         *,
@@ -57,6 +60,7 @@ class Stimuli:
         self._store = store
         self._nb = northbound
         self._api = api
+        self._network = network
         self._subnets = subnets
         self._runner = runner
         self._every = every
@@ -100,9 +104,10 @@ class Stimuli:
         """One comparison; seconds until the next.  Raises what keeps it from being complete."""
         listed: set[str] = set()
         differing = 0
+        ports = await self._ports()
         async for page in self._api.pages():
             await self._store.hold(DUTY, self._runner.owner, HELD)
-            due = await self._differing(page)
+            due = await self._differing(page, ports)
             differing += len(due)
             revisions = {str(tree["loadbalancer_id"]): int(tree["revision"]) for tree in page}
             await self._store.learn(revisions, due, "sync", min(self._spread, len(due) / 20))
@@ -127,7 +132,33 @@ class Stimuli:
             name for name, revision in known.items() if revision is not None and name not in listed
         )
 
-    async def _differing(self, page: Sequence[Json]) -> set[str]:
+    async def _ports(self) -> frozenset[str] | None:
+        """Ids of this provider's ports in the network service, with one request; None when it does not answer."""
+        try:
+            found = await self._network.ports_owned((MONITOR_OWNER, VIP_OWNER))
+        except NetworkRefused as error:
+            log.warning("compared without a look at ports in the network service", error=error.text)
+            return None
+        return frozenset(str(port["id"]) for port in found)
+
+    async def _without_lost(self, balancers: Sequence[Balancer], ports: Collection[str]) -> None:
+        """Ports for probes that are gone are no facts any more; ports of VIPs that are gone are told of.  ports: some that are there."""
+        probes: set[str] = set()
+        for balancer in balancers:
+            for found in probe_ports(self._facts(balancer), monitored_subnets(balancer)).values():
+                probes |= found
+            await asyncio.sleep(0)
+        vips = {port for balancer in balancers for port in vip_ports(balancer)}
+        try:
+            lost = await gone(self._network, probes | vips, ports)
+        except NetworkRefused as error:
+            log.warning("compared without a look at ports in the network service", error=error.text)
+            return
+        self._nb.disown(lost & probes)
+        for balancer in balancers:
+            tell_lost(balancer, lost)
+
+    async def _differing(self, page: Sequence[Json], ports: Collection[str] | None) -> set[str]:
         balancers: list[tuple[str, int, Balancer | None]] = []
         due = set()
         for tree in page:
@@ -136,7 +167,10 @@ class Stimuli:
                 balancers.append((identifier, int(tree["revision"]), balancer_of(tree)))
             except BadTree as error:
                 log.warning("a tree cannot be read", load_balancer=identifier, error=str(error))
-        await self._subnets.of([b for _, _, b in balancers if b is not None])
+        there = [b for _, _, b in balancers if b is not None]
+        await self._subnets.of(there)
+        if ports is not None:
+            await self._without_lost(there, ports)
         for identifier, revision, balancer in balancers:
             if self._differs(identifier, revision, balancer):
                 due.add(identifier)
@@ -146,9 +180,7 @@ class Stimuli:
     def _differs(self, identifier: str, revision: int, balancer: Balancer | None) -> bool:
         if balancer is None:
             return True  # it is being taken away
-        facts: Facts = replace(
-            self._nb.facts(balancer), subnets=self._subnets.known(sorted(subnets_of(balancer)))
-        )
+        facts = self._facts(balancer)
         wanted = render(balancer, facts)
         what = plan(identifier, revision, wanted, self._nb.found(identifier, wanted))
         now = reports.standings(health_of(balancer, facts), balancer)
@@ -156,6 +188,9 @@ class Stimuli:
         return bool(
             what.newer is not None or what.rows or missing or reports.unknown_to_api(now, balancer, {})
         )
+
+    def _facts(self, balancer: Balancer) -> Facts:
+        return replace(self._nb.facts(balancer), subnets=self._subnets.known(sorted(subnets_of(balancer))))
 
     async def _patiently(self, work: Callable[[], Awaitable[object]]) -> None:
         """Until the database takes it."""

@@ -12,6 +12,7 @@ from tests.conformance_ovn.laying import PortLaid
 from roadstead_ovn.network import Json, NetworkRefused
 from roadstead_ovn.northbound.database import NORTHBOUND, SOUTHBOUND, Change, Database
 from roadstead_ovn.northbound.model import Faults, ModelNorthbound
+from roadstead_ovn.ports import MONITOR_OWNER
 
 from .shapes import ADDRESSES, SUBNETS
 
@@ -72,6 +73,7 @@ class ModelRegion:
     joined: set[str] = field(default_factory=lambda: set(INTERFACES))
     floating: dict[str, str] = field(default_factory=dict)
     probes: dict[str, str] = field(default_factory=dict)
+    forgotten: set[str] = field(default_factory=set)
     is_down: bool = False
     asked: list[str] = field(default_factory=list)
     numbers: int = 100
@@ -209,6 +211,17 @@ class ModelRegion:
         """Somebody deletes rows of a load balancer."""
         self.write([{"op": "delete", "table": "Load_Balancer", "where": [["name", "==", name]]}])
 
+    def rename(self, name: str) -> None:
+        """Somebody renames rows of a load balancer."""
+        where = [["name", "==", name]]
+        self.write([{"op": "update", "table": "Load_Balancer", "where": where, "row": {"name": "evil"}}])
+
+    def forget_probes(self) -> None:
+        """Neutron loses its ports for probes; the database keeps them, as after a backup of either is brought back."""
+        for port in [p.id for p in self.ports.values() if p.owner == MONITOR_OWNER]:
+            del self.ports[port]
+            self.forgotten.add(port)
+
     def vip_port(self, port_id: str, load_balancer_id: str, address: str) -> None:
         port = PortLaid(
             port_id,
@@ -250,6 +263,14 @@ class ModelRegion:
     async def ports_named(self, name: str, network_id: str) -> Sequence[Json]:
         await self._ask("ports")
         return [self._shown(p) for p in self.ports.values() if (p.name, p.network_id) == (name, network_id)]
+
+    async def ports_of(self, identifiers: Sequence[str]) -> Sequence[Json]:
+        await self._ask("ports by id")
+        return [{"id": one} for one in identifiers if one in self.ports]
+
+    async def ports_owned(self, owners: Sequence[str]) -> Sequence[Json]:
+        await self._ask("ports by owner")
+        return [{"id": port.id} for port in self.ports.values() if port.owner in owners]
 
     async def make_port(self, body: Json) -> Json:
         await self._ask("make")

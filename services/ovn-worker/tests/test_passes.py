@@ -1,19 +1,26 @@
 """One pass, on the model of everything around it: what it writes, reports, counts, and how it fails."""
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.conformance_ovn import laying
 
 from roadstead.bus.tasks import end_all
 from roadstead.telemetry.metrics import Meters
 from roadstead_ovn.calls import Around, Intake
+from roadstead_ovn.facts import Subnet
 from roadstead_ovn.network import NetworkRefused
+from roadstead_ovn.northbound.database import NORTHBOUND, SOUTHBOUND, Database
 from roadstead_ovn.northbound.model import Faults
 from roadstead_ovn.northbound.port import Rejected
+from roadstead_ovn.operate import REASON as OPERATOR
 from roadstead_ovn.passes import ORPHAN, Passes
+from roadstead_ovn.ports import MONITOR_OWNER
+from roadstead_ovn.probe_ports import ProbePorts
 from roadstead_ovn.runner import Runner
 from roadstead_ovn.stimuli import Stimuli
 from roadstead_ovn.store.memory import MemoryWork
@@ -54,7 +61,15 @@ class Stage:
         self.runner = Runner(self.store, self.passes, "w", most=8, lease=15.0, poll=1.0, meters=self.meters)
         self.intake = Intake(self.store, self.passes, self.runner, Around(self.api, subnets), virtual.now)
         self.stimuli = Stimuli(
-            self.store, self.copy, self.api, subnets, self.runner, every=60.0, spread=1.0, meters=self.meters
+            self.store,
+            self.copy,
+            self.api,
+            self.region,
+            subnets,
+            self.runner,
+            every=60.0,
+            spread=1.0,
+            meters=self.meters,
         )
         self.received: list[bytes] = []
         self.tasks: list[asyncio.Task[None]] = []
@@ -359,6 +374,132 @@ async def test_a_late_success_that_comes_too_late_leaves_rows_as_the_api_has_the
     await asyncio.sleep(90)
     assert stage.status("members", "me-1")[0] == "ERROR"
     assert stage.rows()[0]["vips"] == {"192.0.2.101:80": "192.0.2.10:80,192.0.2.11:80"}
+
+
+def probe_ports(stage: Stage) -> list[str]:
+    return [port.id for port in stage.region.ports.values() if port.owner == MONITOR_OWNER]
+
+
+async def compared(stage: Stage) -> list[str]:
+    """What the network service is asked by a comparison and what follows it."""
+    stage.region.asked.clear()
+    await stage.stimuli.compare_once()
+    await asyncio.sleep(5)
+    return list(stage.region.asked)
+
+
+@played
+async def test_an_empty_database_is_no_reason_to_remove_a_port_for_probes(stage: Stage) -> None:
+    stage.live()
+    stage.create(**watched())
+    await asyncio.sleep(2)
+    (port,) = probe_ports(stage)
+    full = copy.deepcopy(stage.region.databases)
+    stage.copy.cut()
+    stage.region.databases = {"nb": Database(NORTHBOUND), "sb": Database(SOUTHBOUND)}
+    stage.copy.mend()
+    await asyncio.sleep(100)
+    assert probe_ports(stage) == [port]
+    stage.copy.cut()
+    stage.region.databases = full
+    stage.copy.mend()
+    await asyncio.sleep(100)
+    assert probe_ports(stage) == [port]
+    address = stage.region.ports[port].ips[0].partition("/")[0]
+    assert stage.rows()[0]["ip_port_mappings"]["192.0.2.10"] == f"vm-192.0.2.10:{address}"
+    stage.api.delete("lb-1", "healthmonitors", "hm")
+    await asyncio.sleep(5)
+    assert probe_ports(stage) == []
+
+
+@played
+async def test_machines_that_are_gone_leave_the_port_for_probes_to_the_tree(stage: Stage) -> None:
+    """Another load balancer's monitor goes meanwhile: the port is needed still."""
+    stage.live()
+    stage.create(**watched())
+    await asyncio.sleep(2)
+    for address in ("192.0.2.10", "192.0.2.11"):
+        stage.region.plug(address, "sub-a")
+    stage.create("lb-2", "192.0.2.102", **watched("-2"))
+    await asyncio.sleep(2)
+    assert len(probe_ports(stage)) == 1
+    for name, monitored in (("lb-1", "hm"), ("lb-2", "hm-2")):
+        assert len(probe_ports(stage)) == 1
+        stage.api.delete(name, "healthmonitors", monitored)
+        await asyncio.sleep(5)
+    assert probe_ports(stage) == []
+
+
+async def with_lost_port(stage: Stage) -> str:
+    """Its port for probes is gone in the network service, and the database came back with it."""
+    stage.live()
+    stage.create(**watched())
+    await asyncio.sleep(2)
+    (port,) = probe_ports(stage)
+    stage.region.ports.pop(port)
+    return port
+
+
+def assert_probed_from_the_new_port(stage: Stage, lost: str) -> None:
+    (port,) = probe_ports(stage)
+    assert port != lost
+    address = stage.region.ports[port].ips[0].partition("/")[0]
+    mappings = {f"192.0.2.{n}": f"vm-192.0.2.{n}:{address}" for n in (10, 11)}
+    assert stage.rows()[0]["ip_port_mappings"] == mappings
+
+
+@played
+async def test_a_comparison_makes_a_port_again_that_only_the_database_has(stage: Stage) -> None:
+    lost = await with_lost_port(stage)
+    asked = await compared(stage)
+    assert_probed_from_the_new_port(stage, lost)
+    assert asked.count("make") == 1
+    assert await compared(stage) == ["ports by owner"]
+
+
+@played
+async def test_a_person_s_sync_makes_a_port_again_that_only_the_database_has(stage: Stage) -> None:
+    lost = await with_lost_port(stage)
+    await stage.store.learn({"lb-1": 0}, {"lb-1"}, OPERATOR, 0.0)
+    await asyncio.sleep(5)
+    assert_probed_from_the_new_port(stage, lost)
+
+
+@played
+async def test_of_two_ports_for_probes_every_worker_takes_the_one_that_is_there(stage: Stage) -> None:
+    """Another worker made the second one: this one has not seen that the first is gone."""
+    lost = await with_lost_port(stage)
+    subnet = Subnet("sub-a", "net-a", "192.0.2.0/24")
+    await ProbePorts(stage.store, stage.region, "another").make([subnet], {})
+    await asyncio.sleep(5)
+    assert_probed_from_the_new_port(stage, lost)
+
+
+@played
+async def test_a_vip_whose_port_is_gone_is_told_of(stage: Stage) -> None:
+    stage.live()
+    stage.create()
+    stage.create("lb-2", "192.0.2.102")
+    await asyncio.sleep(2)
+    stage.region.ports.pop("vip-lb-1")
+    with capture_logs() as logs:
+        asked = await compared(stage)
+    told = [(entry["load_balancer"], entry["port"]) for entry in logs if "port of this VIP" in entry["event"]]
+    assert told == [("lb-1", "vip-lb-1")]
+    assert asked == ["ports by owner", "ports by id"]
+
+
+@played
+async def test_a_network_service_that_is_down_stops_no_comparison(stage: Stage) -> None:
+    stage.live()
+    stage.create(**watched())
+    await asyncio.sleep(2)
+    stage.region.is_down = True
+    stage.region.meddle("lb-1")
+    await stage.store.learn({"lb-1": 0}, {"lb-1"}, OPERATOR, 0.0)
+    await asyncio.sleep(1)
+    assert stage.rows()
+    assert await compared(stage) == ["ports by owner"]
 
 
 @played

@@ -76,7 +76,9 @@ class Worker:
         subnets = Subnets(network, self.copy.remember, now=asyncio.get_running_loop().time)
         passes = Passes(store, nb, api, network, subnets, owner, lease=LEASE, meters=meters, wall=virtual.now)
         self.runner = Runner(store, passes, owner, most=8, lease=LEASE, poll=1.0, meters=meters)
-        stimuli = Stimuli(store, nb, api, subnets, self.runner, every=60.0, spread=2.0, meters=meters)
+        stimuli = Stimuli(
+            store, nb, api, network, subnets, self.runner, every=60.0, spread=2.0, meters=meters
+        )
         self.intake = Intake(store, passes, self.runner, Around(api, subnets), virtual.now)
         jobs = (self.runner.run, stimuli.follow, stimuli.compare)
         self.tasks = [asyncio.create_task(job()) for job in jobs]
@@ -165,6 +167,8 @@ class World:
                 ),
             ),
             (1, lambda: self.region.meddle(self.random.choice([*self.api.trees, "lb-1"]))),
+            (1, lambda: self.region.rename(self.random.choice([*self.api.trees, "lb-1"]))),
+            (1, self.region.forget_probes),
             (1, self._trouble),
         ]
         weights, steps = zip(*choices, strict=True)
@@ -269,6 +273,7 @@ class World:
         self.region.copies.remove(copy)
         subnets = tuple(Subnet(i, network, cidr) for i, (network, cidr) in SUBNETS.items())
         copy.remember([(s.id, s.network_id, s.cidr) for s in subnets])
+        copy.disown(self.region.forgotten)
         for name, tree in self.api.trees.items():
             pending = [
                 (key, pair)

@@ -52,9 +52,10 @@ class Region(Protocol):
 
 
 class Subnets:
-    """Subnets by network, which the databases do not have."""
+    """What the databases do not tell: subnets by network; and of ports that they have, ids of those that are gone all the same."""
 
     def __init__(self) -> None:
+        self.absent: set[str] = set()
         self._network: dict[str, str] = {}
         self._of_network: dict[str, dict[str, str]] = defaultdict(dict)
 

@@ -4,7 +4,7 @@ Reading, planning and the operations of a transaction are the real ones; only th
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -126,6 +126,9 @@ class ModelNorthbound:
 
     def remember(self, subnets: Sequence[tuple[str, str, str]]) -> None:
         self._subnets.remember(subnets)
+
+    def disown(self, ports: Iterable[str]) -> None:
+        self._subnets.absent.update(ports)
 
     def found(self, load_balancer_id: str, wanted: Wanted) -> Found:
         return self._read().found(load_balancer_id, wanted)

@@ -274,13 +274,13 @@ class Picture:
         return network_id or self._subnets.network_of(subnet_id)
 
     def port(self, port_id: str) -> list[Port]:
-        return [self._port_value(handle) for handle in self._port_by_id.get(port_id)]
+        return self._port_values(self._port_by_id.get(port_id))
 
     def machines(self, network_id: str, address: str) -> list[Port]:
-        return [self._port_value(h) for h in self._port_by_address.get((network_id, canonical(address)))]
+        return self._port_values(self._port_by_address.get((network_id, canonical(address))))
 
     def monitor_ports(self, subnet_id: str) -> list[Port]:
-        return [self._port_value(handle) for handle in self._monitor_port.get(subnet_id)]
+        return self._port_values(self._monitor_port.get(subnet_id))
 
     def router_ports_of_network(self, network_id: str) -> list[RouterPort]:
         return [self._router_ports[handle] for handle in self._router_port_by_network.get(network_id)]
@@ -300,6 +300,10 @@ class Picture:
 
     def probes(self, port_id: str) -> list[ServiceMonitor]:
         return [self._monitors[handle] for handle in self._monitor_by_port.get(port_id)]
+
+    def _port_values(self, handles: Collection[str]) -> list[Port]:
+        absent = self._subnets.absent
+        return [self._port_value(h) for h in handles if self._ports[h].facts.id not in absent]
 
     def _port_value(self, handle: str) -> Port:
         facts = self._ports[handle].facts

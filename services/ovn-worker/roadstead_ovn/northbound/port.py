@@ -4,7 +4,7 @@ What is read comes from a copy in memory and costs no request; what is written i
 an old view is refused and made again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -104,6 +104,9 @@ class Northbound(Protocol):
 
     def remember(self, subnets: Sequence[tuple[str, str, str]]) -> None:
         """Subnets as (id, network id, cidr), kept for as long as the process lives; a subnet's network and cidr never change."""
+
+    def disown(self, ports: Iterable[str]) -> None:
+        """Ids of ports that the network service has no more: facts leave them out for as long as the process lives."""
 
     def found(self, load_balancer_id: str, wanted: Wanted) -> Found:
         """Its rows, and the state of what else `wanted` says.  Unready.
