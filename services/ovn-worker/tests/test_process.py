@@ -288,7 +288,11 @@ async def test_it_is_ready_with_all_it_stands_on_and_ends_with_leases_given_back
     store = ground.process.store
     assert await ground.stop() == Exit.DONE
     await store.open()
-    left = await store.claim("another", 10, 5.0)
+    left = []
+    for _ in range(40):  # a pass that had failed already waits a little before it is due again
+        if left := await store.claim("another", 10, 5.0):
+            break
+        await asyncio.sleep(0.05)
     await store.close()
     assert [work.id for work in left] == [LB]
     assert "operation-1" in left[0].calls
