@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,6 +26,7 @@ from roadstead_ovn.northbound.model import Faults
 from roadstead_ovn.process import Process
 from roadstead_ovn.settings import OvnSettings, load_ovn_settings
 from roadstead_ovn.standing import NOT_ASKED
+from roadstead_ovn.store.port import Work
 
 from .model_region import Copy, ModelRegion
 from .shapes import listener, member, pool, tree
@@ -288,7 +289,7 @@ async def test_it_is_ready_with_all_it_stands_on_and_ends_with_leases_given_back
     store = ground.process.store
     assert await ground.stop() == Exit.DONE
     await store.open()
-    left = []
+    left: Sequence[Work] = ()
     for _ in range(40):  # a pass that had failed already waits a little before it is due again
         if left := await store.claim("another", 10, 5.0):
             break
